@@ -19,7 +19,6 @@ from include.kafka.log_reading import log_consumer, read_tail
 from include.kafka.topics import VERSION_REGISTRY_TOPIC, changelog_topic
 from include.nodes.peers import HOP_HEADER, HOP_OWNER
 from include.rebuild.promotion import promote_versions, roll_back_version
-from include.rebuild.registration import register_versions
 from include.rebuild.request import RebuildRequest
 from include.rebuild.stage import Action
 from include.rebuild.stages.serve import HAND_OVER, HYDRATE
@@ -27,6 +26,7 @@ from include.settings import CHECKOUT, Settings
 from include.spark.lake_config import lake_config
 from include.spark.stream_config import stream_config, stream_master
 from stack.settings_environment import settings_environment
+from tests.support.lake.registered_version import registered_version
 from tests.support.rebuild.stage_runs import stage_run
 from tests.support.temporary_stack import temporary_stack
 from tests.support.unsupervised_driver import stream_driver
@@ -59,9 +59,7 @@ def main() -> None:
         load, probes = Load(settings, EVENTS_PER_S), Probes(settings)
         with stream_driver(settings):
             wait_for_real_time(settings)
-            number = register_versions(settings, {BALANCE.name: BALANCE}, REQUEST, "benchmark")[
-                BALANCE.name
-            ].number
+            number = registered_version(settings, BALANCE, REQUEST, "benchmark")
             compare_latency(settings, load, probes, number, given.seconds)
             run = stage_run(settings, (BALANCE.name,), {}, run_id="benchmark")
             for stage in (HAND_OVER, HYDRATE):

@@ -166,7 +166,7 @@ def rebuild_run(settings: "Settings", conf: dict[str, Any], topic: str = "") -> 
     from include.airflow.names import REBUILD_DAG, topic_rebuild_dag
     from include.declarations.load import load_catalog, read_model
     from include.rebuild.plan import planned_stages, rebuild_plan
-    from include.rebuild.registration import check_registration
+    from include.rebuild.registration import permitted_transitions, requested_starts
     from include.rebuild.request import rebuild_request, rebuilt_topic
     from include.rebuild.stages.promotion import PROMOTE_LAKE
     from include.versions.registry import VersionRegistry
@@ -180,8 +180,9 @@ def rebuild_run(settings: "Settings", conf: dict[str, Any], topic: str = "") -> 
     request = rebuild_request(conf, catalog.models, settings.rebuild.grace_h, rebuilt)
     require_up(settings, (KAFKA, AIRFLOW))
     with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
-        check_registration(settings, catalog.models, registry, request)
         records = registry.read()
+    starts = requested_starts(settings.kafka.bootstrap_servers, records, catalog.models, request)
+    permitted_transitions(records, settings.stream, catalog.models, request, starts)
     plan = rebuild_plan(request.read_models, topic)
     stages = planned_stages(plan, request, records)
     names = [planned.stage.name for planned in stages]

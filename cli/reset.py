@@ -76,8 +76,7 @@ def _reset(
     settings: "Settings", read_model: str, rule: "StartRule", conf: dict[str, Any], *, follow: bool
 ) -> None:
     from cli.rebuild import follow_promotion, rebuild_run
-    from include.versions.changes import record_of
-    from include.versions.registry import VersionRegistry
+    from include.versions.registry import VersionRegistry, record_of
 
     with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
         live = record_of(registry, read_model).live

@@ -18,8 +18,7 @@ from include.rebuild.progress.stage_progress import StageReporter
 from include.rebuild.stages.build import BUILD_STAGING
 from include.settings import Settings
 from include.spark.lake_config import DECODE_ONCE
-from include.versions.changes import record_of
-from include.versions.registry import VersionRegistry
+from include.versions.registry import VersionRegistry, record_of
 from include.versions.transitions import UnknownVersionError, VersionAbandonedError
 from include.versions.version_lock import staging_lock
 from include.versions.version_record import UNFINISHED_STAGES, Stage, Version

@@ -18,8 +18,7 @@ from include.rebuild.stages.build import CATCH_UP
 from include.settings import Settings
 from include.spark.stream_config import stream_config
 from include.stream.phase import Phase
-from include.versions.changes import record_of
-from include.versions.registry import VersionRegistry
+from include.versions.registry import VersionRegistry, record_of
 from include.versions.transitions import require_not_ended
 from include.versions.version_lock import version_lock
 from include.versions.version_record import Stage, Version

@@ -19,8 +19,7 @@ from include.rebuild.comparison.comparison import Comparison, VersionStates
 from include.rebuild.comparison.fold_source import FoldText, fold_code
 from include.settings import Settings
 from include.spark.lake_config import DECODE_ONCE
-from include.versions.changes import record_of
-from include.versions.registry import VersionRegistry
+from include.versions.registry import VersionRegistry, record_of
 from include.versions.transitions import require_not_ended
 from include.versions.version_record import Stage, Version
 from spark_jobs.comparison.live_fold import no_replay_because, replayed_states, stored_states

@@ -11,8 +11,7 @@ from include.errors import FoldlakeError
 from include.rebuild.comparison.comparison import Comparison, VersionStates
 from include.settings import Settings
 from include.spark.lake_config import DECODE_ONCE
-from include.versions.changes import record_of
-from include.versions.registry import VersionRegistry
+from include.versions.registry import VersionRegistry, record_of
 from include.versions.start_rule import StartRule, start_offsets
 from spark_jobs.comparison.state_difference import StateDifference, compare_states
 from spark_jobs.folding.fold_query import fold

@@ -13,8 +13,7 @@ from include.rebuild.comparison.thresholds import exceeded, thresholds_of
 from include.rebuild.stage import report_id
 from include.rebuild.stages.build import COMPARE
 from include.settings import Settings
-from include.versions.changes import record_of
-from include.versions.registry import VersionRegistry
+from include.versions.registry import VersionRegistry, record_of
 
 
 class ShownChanges:

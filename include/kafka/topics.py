@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from confluent_kafka import KafkaException
+from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType, TopicMetadata  # type: ignore[attr-defined]  # not in its __all__
 
 from include.errors import KafkaUnavailableError
@@ -66,12 +66,12 @@ def dead_letter_topic(source_topic: str) -> str:
     return f"{source_topic}.dead-letter"
 
 
-def partition_count(admin: AdminClient, topic: str) -> int | None:
+def partition_count(client: AdminClient | Consumer, topic: str) -> int | None:
     """Return the number of partitions of a topic, or None if it does not exist.
 
     Raises KafkaUnavailableError when no broker responds.
     """
-    metadata = _metadata(admin, topic)
+    metadata = _metadata(client, topic)
     return None if metadata is None else len(metadata.partitions)
 
 
@@ -86,9 +86,9 @@ def max_message_bytes(admin: AdminClient, topic: str) -> int:
         raise KafkaUnavailableError(message) from error
 
 
-def _metadata(admin: AdminClient, topic: str) -> TopicMetadata | None:
+def _metadata(client: AdminClient | Consumer, topic: str) -> TopicMetadata | None:
     try:
-        metadata = admin.list_topics(topic, timeout=ADMIN_TIMEOUT_S).topics.get(topic)
+        metadata = client.list_topics(topic, timeout=ADMIN_TIMEOUT_S).topics.get(topic)
     except KafkaException as error:
         message = f"Cannot list the topics ({error}). Hint: check that the brokers are up and their address is right."
         raise KafkaUnavailableError(message) from error

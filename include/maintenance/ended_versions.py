@@ -7,8 +7,7 @@ from functools import partial
 
 from include.rebuild.version_cleanup import find_leftovers
 from include.settings import Settings
-from include.versions.changes import change
-from include.versions.registry import VersionRegistry
+from include.versions.registry import VersionRegistry, change
 from include.versions.version_lock import lock_paths
 from include.versions.version_record import ENDED_STAGES, ReadModelVersions
 

@@ -16,8 +16,7 @@ from include.rebuild.query_status import describe_query, query_status
 from include.rebuild.routed.events import RoutedEvents
 from include.settings import Settings
 from include.stream.phase import CONTINUOUS, Phase
-from include.versions.changes import record_of
-from include.versions.registry import VersionRegistry
+from include.versions.registry import VersionRegistry, record_of
 from include.waiting import wait_for
 
 LOG = logging.getLogger(__name__)

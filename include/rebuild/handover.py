@@ -10,8 +10,7 @@ from include.rebuild.progress.stage_progress import StageReporter
 from include.rebuild.query_status import describe_query, query_status
 from include.stream.phase import CONTINUOUS, Phase
 from include.stream.query_reports import QueryReport
-from include.versions.changes import change, record_of
-from include.versions.registry import VersionRegistry
+from include.versions.registry import VersionRegistry, change, record_of
 from include.versions.transitions import hand_over, require_not_ended
 from include.versions.version_lock import version_lock
 from include.versions.version_record import Stage

@@ -16,8 +16,7 @@ from include.nodes.routing_table import routing_table
 from include.rebuild.errors import StageTimeoutError
 from include.rebuild.progress.stage_progress import StageReporter
 from include.settings import Settings
-from include.versions.changes import record_of
-from include.versions.registry import VersionRegistry
+from include.versions.registry import VersionRegistry, record_of
 from include.versions.transitions import require_not_ended
 from include.versions.version_record import Stage
 from include.waiting import wait_for

@@ -19,8 +19,13 @@ from include.rebuild.gate import GateResult, look_at_gate, wait_at_gate
 from include.rebuild.grace_time import grace_left_s
 from include.rebuild.request import RollbackRequest
 from include.settings import Settings
-from include.versions.changes import change_live, change_together, record_of, unless_replaced
-from include.versions.registry import VersionRegistry
+from include.versions.registry import (
+    VersionRegistry,
+    change_live,
+    change_together,
+    record_of,
+    unless_replaced,
+)
 from include.versions.transitions import promote, replaced_last, require_not_ended, roll_back, rollback_target
 from include.versions.version_record import ReadModelVersions, Stage, Version
 

@@ -9,10 +9,9 @@ from include.declarations.read_model import ReadModel
 from include.position import Offsets
 from include.rebuild.errors import NoSlotsError, RequestError
 from include.rebuild.request import RebuildRequest
-from include.settings import Settings, StreamSettings
+from include.settings import StreamSettings
 from include.stream.slot_planning import most_queries
-from include.versions.changes import change_together, record_of
-from include.versions.registry import VersionRegistry
+from include.versions.registry import VersionRegistry, change_together, known_record
 from include.versions.start_rule import start_offsets
 from include.versions.transitions import Transition, register
 from include.versions.version_record import UNFINISHED_STAGES, ReadModelVersions, Stage, Version
@@ -23,17 +22,22 @@ NO_RUN = "-"
 
 
 def register_versions(
-    settings: Settings, models: Mapping[str, ReadModel], request: RebuildRequest, run_id: str
+    registry: VersionRegistry,
+    stream: StreamSettings,
+    models: Mapping[str, ReadModel],
+    request: RebuildRequest,
+    starts: Mapping[str, Offsets],
+    run_id: str,
 ) -> dict[str, Version]:
     """Register the versions of a rebuild, all or none, and return them by read model; every try of the same run returns the same ones.
 
-    models: all declared read models, by name.
+    models: all declared read models, by name. starts: see `requested_starts`.
 
     Raises RequestError when all live versions fold the topic of the request already; RebuildRunningError, RunAbandonedError,
     NoSlotsError, UnknownVersionError.
     """
-    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
-        records = change_together(registry, _permitted(settings, models, registry, request, run_id))
+    transitions = permitted_transitions(registry.read(), stream, models, request, starts, run_id)
+    records = change_together(registry, transitions)
     versions = {
         name: version for name, record in records.items() if (version := record.of_run(run_id)) is not None
     }
@@ -42,22 +46,19 @@ def register_versions(
     return versions
 
 
-def check_registration(
-    settings: Settings, models: Mapping[str, ReadModel], registry: VersionRegistry, request: RebuildRequest
-) -> None:
-    """Raise the errors of `register_versions` for a new run, without changing anything."""
-    _permitted(settings, models, registry, request, NO_RUN)
-
-
-def _permitted(
-    settings: Settings,
+def permitted_transitions(
+    records: Mapping[str, ReadModelVersions],
+    stream: StreamSettings,
     models: Mapping[str, ReadModel],
-    registry: VersionRegistry,
     request: RebuildRequest,
-    run_id: str,
+    starts: Mapping[str, Offsets],
+    run_id: str = NO_RUN,
 ) -> dict[str, Transition]:
-    """Return the transition that registers each version; raises an error if one of them is refused now."""
-    before = {name: record_of(registry, name) for name in request.read_models}
+    """Return the transition that registers each version; raises the errors of `register_versions` if one of them is refused now.
+
+    records: all of the registry. run_id: by default, the request is only checked.
+    """
+    before = {name: known_record(records, name) for name in request.read_models}
     transitions: dict[str, Transition] = {
         name: partial(
             register,
@@ -66,27 +67,36 @@ def _permitted(
             fold_revision=revision,
             now=datetime.now(UTC),
             source_topic=request.source_topic,
-            starts=_starts(settings.kafka.bootstrap_servers, request, models[name], before[name]),
+            starts=starts.get(name),
         )
         for name, revision in request.fold_revisions.items()
     }
     new = [name for name, record in before.items() if transitions[name](record) is not record]
     if new:
         _reject_folded_topic(request, before)
-        check_slots(settings.stream, registry.read().values(), models, len(new))
+        check_slots(stream, records.values(), models, len(new))
     return transitions
 
 
-def _starts(
-    bootstrap_servers: str, request: RebuildRequest, model: ReadModel, record: ReadModelVersions
-) -> Offsets | None:
-    """Return the first events that count, of the source topic of the live version; None: those of the live version."""
+def requested_starts(
+    bootstrap_servers: str,
+    records: Mapping[str, ReadModelVersions],
+    models: Mapping[str, ReadModel],
+    request: RebuildRequest,
+) -> dict[str, Offsets]:
+    """Return by read model the first events that count, of the source topic of the live version; empty: those of the live version.
+
+    records: those of the registry. Raises StartRuleError, UnknownVersionError, KafkaUnavailableError.
+    """
     if request.start is None:
-        return None
-    live = record.live
-    topic = model.reading("" if live is None else live.source_topic).source_topic
-    starts = Offsets() if live is None else live.starts
-    return start_offsets(bootstrap_servers, topic, request.start, starts)
+        return {}
+    found = {}
+    for name in request.read_models:
+        live = known_record(records, name).live
+        topic = models[name].reading("" if live is None else live.source_topic).source_topic
+        starts = Offsets() if live is None else live.starts
+        found[name] = start_offsets(bootstrap_servers, topic, request.start, starts)
+    return found
 
 
 def _reject_folded_topic(request: RebuildRequest, records: Mapping[str, ReadModelVersions]) -> None:

@@ -9,8 +9,7 @@ from include.rebuild.errors import CleanUpIncompleteError
 from include.rebuild.grace_time import grace_left_s
 from include.rebuild.version_cleanup import find_leftovers, remove_leftovers, remove_staging
 from include.settings import Settings
-from include.versions.changes import change, change_together, record_of
-from include.versions.registry import VersionRegistry
+from include.versions.registry import VersionRegistry, change, change_together, record_of
 from include.versions.transitions import abandon, retire
 from include.versions.version_record import UNFINISHED_STAGES, Stage, Version
 

@@ -8,8 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from include.settings import Settings
-from include.versions.changes import record_of
-from include.versions.registry import VersionRegistry
+from include.versions.registry import VersionRegistry, record_of
 from include.versions.transitions import UnknownVersionError
 from include.versions.version_record import Version
 

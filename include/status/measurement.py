@@ -49,7 +49,7 @@ def read_stream_status(settings: Settings) -> StreamStatus:
     consumer = log_consumer(servers)
     admin = admin_client(servers)
     try:
-        reports = {report.query: report for report in newest_reports(admin, consumer)}
+        reports = {report.query: report for report in newest_reports(consumer)}
         with VersionRegistry(servers) as registry:
             records = registry.read()
         measurement = _Measurement(admin, consumer, reports, settings.stream.real_time_interval_s)

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer
-from confluent_kafka.admin import AdminClient
 
 from include.kafka.compacted.report_topic import FRESH_S, Report, ReportTopic
 from include.kafka.topics import PROGRESS_TOPIC
@@ -70,9 +69,9 @@ def read_queries(bootstrap_servers: str) -> tuple[QueryReport, ...]:
     return tuple(map(_query_report, QUERY_REPORTS.read(bootstrap_servers)))
 
 
-def newest_reports(admin: AdminClient, consumer: Consumer) -> Iterator[QueryReport]:
+def newest_reports(consumer: Consumer) -> Iterator[QueryReport]:
     """Yield the driver's last report on each query, regardless of its age; raises KafkaUnavailableError."""
-    yield from map(_query_report, QUERY_REPORTS.newest(admin, consumer))
+    yield from map(_query_report, QUERY_REPORTS.newest(consumer))
 
 
 def _query_report(report: Report) -> QueryReport:

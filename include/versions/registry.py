@@ -1,10 +1,10 @@
-"""The version registry: one record for each read model on the compacted one-partition topic `read-models`, as JSON.
+"""The version registry: one record for each read model on the compacted one-partition topic `read-models`, as JSON; and its changes.
 
 A change is a compare-and-set on the record's revision. Kafka has no such operation; transactions provide it: starting a
 transaction fences every other writer, so a writer that read the record earlier and has not appended yet can no longer append.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,13 +22,16 @@ from include.kafka.topics import (
     admin_client,
     ensure_topics,
 )
-from include.versions.version_record import ReadModelVersions
+from include.versions.transitions import PromotionLostError, Transition, UnknownVersionError
+from include.versions.version_record import ReadModelVersions, Version
 from include.waiting import wait_for
 
 TRANSACTIONAL_ID = "foldlake-version-registry"
 TRANSACTION_TIMEOUT_S = 10.0
 VISIBLE_TIMEOUT_S = 10.0
 VISIBLE_POLL_S = 0.01
+# Two writers resolve a conflict at the first retry; more than a few conflicts have another cause.
+ATTEMPTS = 10
 FENCED = frozenset({"_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"})
 
 
@@ -39,7 +42,6 @@ class VersionRegistry:
         self._bootstrap_servers = bootstrap_servers
         self._replication_factor = replication_factor
         self._consumer = log_consumer(bootstrap_servers)
-        self._admin = admin_client(bootstrap_servers)
 
     @property
     def bootstrap_servers(self) -> str:
@@ -60,14 +62,15 @@ class VersionRegistry:
 
     def ensure_topic(self) -> None:
         """Create the topic if it does not exist."""
-        ensure_topics(self._admin, [Topic(VERSION_REGISTRY_TOPIC, 1, COMPACTED)], self._replication_factor)
+        admin = admin_client(self._bootstrap_servers)
+        ensure_topics(admin, [Topic(VERSION_REGISTRY_TOPIC, 1, COMPACTED)], self._replication_factor)
 
     def read(self) -> dict[str, ReadModelVersions]:
         """Return the newest record of every read model; empty when the topic does not exist yet.
 
         Raises KafkaUnavailableError when no broker responds.
         """
-        newest = newest_by_key(self._admin, self._consumer, VERSION_REGISTRY_TOPIC)
+        newest = newest_by_key(self._consumer, VERSION_REGISTRY_TOPIC)
         records = map(ReadModelVersions.from_json, newest.values())
         return {record.read_model: record for record in records}
 
@@ -167,3 +170,82 @@ def _require_revision(read_model: str, current: ReadModelVersions | None, expect
 
 def _is_fenced(error: KafkaException) -> bool:
     return error.args[0].name() in FENCED
+
+
+def record_of(registry: VersionRegistry, read_model: str) -> ReadModelVersions:
+    """Return the registry's record of a read model; raises UnknownVersionError when it has none."""
+    return known_record(registry.read(), read_model)
+
+
+def known_record(records: Mapping[str, ReadModelVersions], read_model: str) -> ReadModelVersions:
+    """Return a read model's record of those in the registry; raises UnknownVersionError when it has none."""
+    record = records.get(read_model)
+    if record is None:
+        raise UnknownVersionError(
+            f"The version registry has no {read_model!r} yet: the stream driver registers version 1 at its first start."
+        )
+    return record
+
+
+def change(registry: VersionRegistry, read_model: str, transition: Transition) -> ReadModelVersions:
+    """Apply a transition by compare-and-set; after a conflict, read the record again and retry.
+
+    Raises the transition's errors, UnknownVersionError, or RevisionConflictError after ATTEMPTS conflicts.
+    """
+    return change_together(registry, {read_model: transition})[read_model]
+
+
+def change_together(
+    registry: VersionRegistry, transitions: Mapping[str, Transition]
+) -> dict[str, ReadModelVersions]:
+    """Apply a transition to each of several read models, all of them or none, as `change` does for one; return their records."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            before = {name: record_of(registry, name) for name in transitions}
+            after = {name: transition(before[name]) for name, transition in transitions.items()}
+            changed = [
+                (record, before[name].revision)
+                for name, record in after.items()
+                if record is not before[name]
+            ]
+            if not changed:
+                return after
+            appended = registry.compare_and_set_all(changed)
+            return after | {record.read_model: record for record in appended}
+        except RevisionConflictError:
+            if attempt == ATTEMPTS:
+                raise
+    raise AssertionError
+
+
+def change_live(
+    registry: VersionRegistry, read_model: str, transition: Transition, expected_live: int | None = None
+) -> ReadModelVersions:
+    """Apply a promotion or rollback by compare-and-set; of two concurrent ones, one fails.
+
+    expected_live: the number of the version that the caller expects to replace, 0 for none; None for the one that is live now.
+
+    Raises PromotionLostError when another version became live since; after any other concurrent change, the transition is
+    applied to the changed record.
+    """
+    before = _number(record_of(registry, read_model).live) if expected_live is None else expected_live
+    return change(registry, read_model, unless_replaced(transition, before))
+
+
+def unless_replaced(transition: Transition, expected_live: int) -> Transition:
+    """Return a promotion or rollback that raises PromotionLostError if another version than the expected one is live."""
+
+    def decide(record: ReadModelVersions) -> ReadModelVersions:
+        changed = transition(record)
+        if changed is not record and _number(record.live) != expected_live:
+            raise PromotionLostError(
+                f"Nothing was promoted: v{_number(record.live)} of {record.read_model} replaced v{expected_live} "
+                "in the meantime. Check `./foldlake versions`, then decide again."
+            )
+        return changed
+
+    return decide
+
+
+def _number(version: Version | None) -> int:
+    return 0 if version is None else version.number

@@ -116,7 +116,7 @@ class ClusterObserver:
         them, which count as read if no record is between. Raises KafkaUnavailableError.
         """
         name = query_name(*key)
-        query = next((q for q in newest_reports(self._admin, self._consumer) if q.query == name), None)
+        query = next((q for q in newest_reports(self._consumer) if q.query == name), None)
         read = read_offsets(self._admin, self._consumer, source_topic, query).merge(folded)
         record_ends = self._record_ends.unread(source_topic, ends, read)
         return read.merge({p: end for p, end in ends.items() if read.of(p) >= record_ends.of(p)}), query

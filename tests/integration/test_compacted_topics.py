@@ -36,11 +36,10 @@ def test_newest_record_of_each_key_is_read_and_deleted_keys_are_left_out(
     for key, value in [("a", "1"), ("b", "1"), ("c", "1"), ("a", "2"), ("b", None), ("d", None), ("d", "1")]:
         producer.produce(topic, key=key, value=value, partition=0)
     assert producer.flush(30) == 0
-    admin = admin_client(servers)
 
-    assert newest_by_key(admin, consumer, topic) == {b"a": b"2", b"c": b"1", b"d": b"1"}
-    assert newest_by_key(admin, consumer, topic, records=2) == {b"d": b"1"}
-    assert newest_by_key(admin, consumer, f"{topic}-of-another-name") == {}
+    assert newest_by_key(consumer, topic) == {b"a": b"2", b"c": b"1", b"d": b"1"}
+    assert newest_by_key(consumer, topic, records=2) == {b"d": b"1"}
+    assert newest_by_key(consumer, f"{topic}-of-another-name") == {}
     consumer.close()
 
 

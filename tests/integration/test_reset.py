@@ -19,8 +19,7 @@ from include.read_models.balance.events import FundsAdded
 from include.rebuild.comparison import report
 from include.rebuild.comparison.comparison import Comparison
 from include.settings import Settings
-from include.versions.changes import change
-from include.versions.registry import VersionRegistry
+from include.versions.registry import VersionRegistry, change
 from include.versions.version_record import ReadModelVersions, first_version
 from tests.support.lake.stage_processes import StageProcesses
 from tests.support.stream_process import EventSource, make_topics, records_of, states

@@ -12,8 +12,7 @@ from include.rebuild.request import rebuilt_topics
 from include.rebuild.retirement import abandon_together
 from include.rebuild.version_cleanup import remove_leftovers
 from include.settings import Settings
-from include.versions.changes import record_of
-from include.versions.registry import VersionRegistry
+from include.versions.registry import VersionRegistry, record_of
 from include.versions.version_record import UNFINISHED_STAGES
 
 LOG = logging.getLogger(__name__)

@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 from typing import Any, Self
 
 from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient
 
 from include.boot_clock import UNKNOWN_BOOT, boot_id, boot_s
 from include.kafka.log_reading import log_consumer, read_tail
-from include.kafka.topics import admin_client, partition_count
+from include.kafka.topics import partition_count
 
 # Enough to include the newest report of each key: each is reported every two seconds.
 TAIL_REPORTS = 300
@@ -23,14 +22,12 @@ MESSAGE_TIMEOUT_MS = 5000
 FLUSH_TIMEOUT_S = 5.0
 
 
-def newest_by_key(
-    admin: AdminClient, consumer: Consumer, topic: str, records: int | None = None
-) -> dict[bytes, bytes]:
+def newest_by_key(consumer: Consumer, topic: str, records: int | None = None) -> dict[bytes, bytes]:
     """Return the newest value of each key that is not deleted; empty if the topic does not exist.
 
     records: how many of the last records to read; None for all. Raises KafkaUnavailableError.
     """
-    if partition_count(admin, topic) is None:
+    if partition_count(consumer, topic) is None:
         return {}
     newest: dict[bytes, bytes] = {}
     for message in read_tail(consumer, topic, 0, records):
@@ -71,14 +68,14 @@ class ReportTopic:
 
     name: str
 
-    def newest(self, admin: AdminClient, consumer: Consumer) -> list[Report]:
+    def newest(self, consumer: Consumer) -> list[Report]:
         """Return the newest report on each key, regardless of its age; raises KafkaUnavailableError."""
-        return [Report.parse(v) for v in newest_by_key(admin, consumer, self.name, TAIL_REPORTS).values()]
+        return [Report.parse(v) for v in newest_by_key(consumer, self.name, TAIL_REPORTS).values()]
 
     def read(self, bootstrap_servers: str) -> list[Report]:
         """Return the same with a consumer of its own."""
         with closing(log_consumer(bootstrap_servers)) as consumer:
-            return self.newest(admin_client(bootstrap_servers), consumer)
+            return self.newest(consumer)
 
 
 class ReportPublisher:

@@ -86,7 +86,7 @@ class SchemaRejections:
 def read_rejections(bootstrap_servers: str, source_topic: str) -> dict[int, Rejection]:
     """Return schema id -> its rejection in a source topic, merged over all writers; raises KafkaUnavailableError."""
     with closing(log_consumer(bootstrap_servers)) as consumer:
-        newest = newest_by_key(admin_client(bootstrap_servers), consumer, SCHEMA_REJECTIONS_TOPIC)
+        newest = newest_by_key(consumer, SCHEMA_REJECTIONS_TOPIC)
     rejections: dict[int, Rejection] = {}
     for key, value in newest.items():
         topic, schema_id, _ = json.loads(key)

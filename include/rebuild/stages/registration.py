@@ -14,8 +14,9 @@ ROUTES_TIMEOUT = timedelta(hours=12)
 def _register(run: StageRun, topic: str = "") -> dict[str, Any]:
     """Check the form, register the versions and set the run's note; returns their numbers. topic: of a rebuild of all that fold it."""
     from include.declarations.load import load_catalog
-    from include.rebuild.registration import register_versions
+    from include.rebuild.registration import register_versions, requested_starts
     from include.rebuild.request import rebuild_request, rebuilt_topic, reject_unknown
+    from include.versions.registry import VersionRegistry
 
     settings = run.settings
     reject_unknown(run.sent, run.form)
@@ -28,7 +29,10 @@ def _register(run: StageRun, topic: str = "") -> dict[str, Any]:
             f"{', '.join(request.read_models)} fold {topic} now, and this run was planned for {', '.join(run.read_models)}: start "
             "another one in half a minute, when Airflow has read the declarations again."
         )
-    versions = register_versions(settings, catalog.models, request, run.run_id)
+    servers = settings.kafka.bootstrap_servers
+    with VersionRegistry(servers, settings.topics.replication_factor) as registry:
+        starts = requested_starts(servers, registry.read(), catalog.models, request)
+        versions = register_versions(registry, settings.stream, catalog.models, request, starts, run.run_id)
     names = ", ".join(f"{name} v{version.number}" for name, version in versions.items())
     of_topic = f" on {request.source_topic}" if request.source_topic else ""
     run.set_note(f"{names}{of_topic}: {request.reason}")

@@ -12,7 +12,7 @@ from include.position import Offsets
 from include.stream.checkpoints import checkpoint_path, query_name
 from include.stream.folded_offsets import folded_offsets
 from include.stream.slot_planning import SlotRank, query_slots, shuffle_partitions
-from include.versions.changes import record_of
+from include.versions.registry import record_of
 from include.versions.transitions import require_not_ended
 from include.versions.version_lock import version_lock
 from include.versions.version_record import Stage, Version

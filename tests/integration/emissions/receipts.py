@@ -21,8 +21,7 @@ from include.kafka.wire_format import HEADER_BYTES
 from include.position import Offsets
 from include.read_models.balance.events import FundsAdded
 from include.settings import Settings
-from include.versions.changes import change
-from include.versions.registry import VersionRegistry
+from include.versions.registry import VersionRegistry, change
 from include.versions.transitions import Transition, hand_over, register
 from tests.support.stream_process import EventSource, records_of
 from tests.support.waiting import wait_until

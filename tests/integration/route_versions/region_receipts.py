@@ -19,8 +19,7 @@ from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import HEADER_BYTES
 from include.position import Offsets
 from include.settings import Settings
-from include.versions.changes import change
-from include.versions.registry import VersionRegistry
+from include.versions.registry import VersionRegistry, change
 from include.versions.transitions import Transition, hand_over, register
 from tests.integration.emissions.receipts import amount_of
 from tests.support.stream_process import records_of

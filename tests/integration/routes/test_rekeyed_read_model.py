@@ -26,9 +26,8 @@ from include.rebuild.routed.events import RoutedTopic
 from include.settings import Settings
 from include.status.flow_status import FlowKind
 from include.status.measurement import read_stream_status
-from include.versions.changes import change_live
 from include.versions.explanation import Explanation, object_of
-from include.versions.registry import VersionRegistry
+from include.versions.registry import VersionRegistry, change_live
 from include.versions.source_ends import live_version_if_known
 from include.versions.transitions import promote
 from query_api.http.explain.explanations import ExplainRequest, Explanations

@@ -22,8 +22,7 @@ from include.rebuild.stage import Action, Approval, Engine, PlanStage, SparkJob
 from include.settings import Settings
 from include.status.flow_status import FlowKind
 from include.status.measurement import read_stream_status
-from include.versions.changes import change_live
-from include.versions.registry import VersionRegistry
+from include.versions.registry import VersionRegistry, change_live
 from include.versions.transitions import roll_back
 from stack.lifecycle import start
 from tests.integration.routes.conftest import DECLARATIONS

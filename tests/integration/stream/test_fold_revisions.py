@@ -11,8 +11,7 @@ from include.declarations.load import read_model
 from include.read_models.balance.events import FundsAdded
 from include.rebuild.query_status import query_status
 from include.settings import Settings
-from include.versions.changes import change
-from include.versions.registry import VersionRegistry
+from include.versions.registry import VersionRegistry, change
 from include.versions.transitions import hand_over, register
 from tests.support.stream_process import EventSource, records_of, states
 from tests.support.unsupervised_driver import stream_driver

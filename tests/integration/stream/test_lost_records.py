@@ -21,8 +21,7 @@ from include.read_models.balance.events import FundsAdded
 from include.rebuild.query_status import query_status
 from include.settings import Settings
 from include.stream.checkpoints import log_note_path
-from include.versions.changes import change
-from include.versions.registry import VersionRegistry
+from include.versions.registry import VersionRegistry, change
 from include.versions.transitions import hand_over, register
 from stack.components.kafka import data_directory
 from stack.lifecycle import start, stop

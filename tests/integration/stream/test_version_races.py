@@ -14,8 +14,7 @@ import pytest
 from include.rebuild.retirement import abandon_version
 from include.rebuild.version_cleanup import find_leftovers
 from include.settings import Settings
-from include.versions.changes import change, change_live
-from include.versions.registry import VersionRegistry
+from include.versions.registry import VersionRegistry, change, change_live
 from include.versions.transitions import (
     PromotionLostError,
     VersionAbandonedError,

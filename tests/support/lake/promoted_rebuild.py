@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from include.rebuild.comparison import report
 from include.settings import Settings
-from include.versions.changes import change_live
-from include.versions.registry import VersionRegistry
+from include.versions.registry import VersionRegistry, change_live
 from include.versions.transitions import promote
 from tests.support.lake.stage_processes import StageProcesses
 from tests.support.unsupervised_driver import SharedDriver

@@ -13,7 +13,6 @@ from include.read_models.balance.events import FundsAdded, FundsWithdrawn
 from include.rebuild.comparison import report
 from include.rebuild.comparison.comparison import Comparison, FieldChange
 from include.rebuild.comparison.thresholds import Thresholds, exceeded
-from include.rebuild.registration import register_versions
 from include.rebuild.request import RebuildRequest
 from include.rebuild.retirement import abandon_version
 from include.settings import Settings
@@ -21,6 +20,7 @@ from spark_jobs.build_staging import build_staging
 from spark_jobs.compare_versions import NoStagingError, compare_versions
 from spark_jobs.quality_check import check
 from tests.support.lake.checked_ledger import CheckedLedger, Record
+from tests.support.lake.registered_version import registered_version
 
 NAME = "compared-balances"
 # Revision 2 adds a bonus to withdrawals as well, which is the mistake. Revision 3 is what was meant, and counts the deposits.
@@ -80,7 +80,7 @@ def ledger(settings: Settings) -> CheckedLedger:
 def built(spark: SparkSession, ledger: CheckedLedger, revision: int, run_id: str) -> int:
     """Register a version and build its staging table; return its number."""
     request = RebuildRequest({NAME: revision}, "10 % bonus", approve=True, grace_h=1.0)
-    number = register_versions(ledger.settings, {NAME: ledger.model}, request, run_id)[NAME].number
+    number = registered_version(ledger.settings, ledger.model, request, run_id)
     build_staging(spark, ledger.settings, ledger.model, number)
     return number
 
@@ -166,7 +166,7 @@ def test_a_live_version_whose_fold_is_gone_is_compared_as_it_is_in_the_lake(
 
 def test_a_version_without_staging_is_refused(lake_spark: SparkSession, ledger: CheckedLedger) -> None:
     request = RebuildRequest({NAME: 2}, "nothing built", approve=True, grace_h=1.0)
-    number = register_versions(ledger.settings, {NAME: ledger.model}, request, "unbuilt")[NAME].number
+    number = registered_version(ledger.settings, ledger.model, request, "unbuilt")
 
     with pytest.raises(NoStagingError, match=f"v{number} of {NAME} has no staging table"):
         compare_versions(lake_spark, ledger.settings, ledger.model, number, "unbuilt")

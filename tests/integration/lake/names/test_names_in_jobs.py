@@ -15,7 +15,6 @@ from include.kafka.events import GenericEvent
 from include.lake.tables import table_path, verified_path
 from include.quality.check import CheckRequest, Mode, StoreName
 from include.rebuild.comparison import report
-from include.rebuild.registration import register_versions
 from include.rebuild.request import RebuildRequest
 from include.settings import Settings
 from include.versions.explanation import object_of
@@ -30,6 +29,7 @@ from spark_jobs.quality import verified_commit
 from spark_jobs.quality_check import check
 from tests.support.faults import tricky_names as tricky
 from tests.support.lake.folded_log import fold_log, make_first_version
+from tests.support.lake.registered_version import registered_version
 from tests.support.stream_process import EventSource
 
 NAME = "tricky-names"
@@ -124,7 +124,7 @@ def test_compactions_and_incremental_checks_agree(log: Log, monkeypatch: pytest.
 @pytest.mark.endurance
 def test_a_rebuild_agrees_and_is_compared(log: Log) -> None:
     request = RebuildRequest({NAME: 1}, "test", approve=True, grace_h=1.0)
-    number = register_versions(log.settings, {NAME: log.model}, request, "rebuild")[NAME].number
+    number = registered_version(log.settings, log.model, request, "rebuild")
     build_staging(log.spark, log.settings, log.model, number)
     log.check(StoreName.STAGING, mode=Mode.FULL, version=number)
     compare_versions(log.spark, log.settings, log.model, number, "compared")

@@ -11,7 +11,6 @@ from include.lake.tables import table_path
 from include.quality import verified_stores
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.read_models.balance.events import FundsAdded
-from include.rebuild.registration import register_versions
 from include.rebuild.request import RebuildRequest
 from include.settings import Settings
 from spark_jobs.build_staging import build_staging
@@ -19,6 +18,7 @@ from spark_jobs.compaction import compact
 from spark_jobs.lake.live_lake import promote
 from spark_jobs.quality_check import check
 from tests.support.lake.folded_log import fold_log, make_first_version
+from tests.support.lake.registered_version import registered_version
 from tests.support.stream_process import EventSource
 
 NAME = "pockets"
@@ -122,6 +122,6 @@ def test_checks_of_every_kind_agree(pockets: Pockets) -> None:
     assert "keys have states that cannot be written (1)" in result.full_check_reason
 
     request = RebuildRequest({NAME: 1}, "test", approve=True, grace_h=1.0)
-    number = register_versions(pockets.settings, {NAME: pockets.model}, request, "rebuild")[NAME].number
+    number = registered_version(pockets.settings, pockets.model, request, "rebuild")
     build_staging(spark, pockets.settings, pockets.model, number)
     assert pockets.check(StoreName.STAGING, mode=Mode.FULL, version=number).records == 1
