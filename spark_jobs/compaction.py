@@ -11,19 +11,16 @@ from pyspark.sql import DataFrame, SparkSession
 from include.declarations.load import load_catalog, read_model
 from include.declarations.read_model import ReadModel
 from include.errors import FoldlakeError
-from include.kafka.schema_registry import JOB_PATIENCE_S, SchemaRegistry
-from include.kafka.topic_state import topic_state
 from include.lake.table_lock import lake_lock
 from include.lake.tags import CommitTag
 from include.position import Offsets
 from include.settings import Settings
 from include.stream.checkpoints import compaction_checkpoint
 from spark_jobs.folding.fold_query import KafkaSource
-from spark_jobs.lake.changelog_batch import RecordCounts, count_records, newest_records, readable
+from spark_jobs.lake.changelog_batch import RecordCounts, count_records, readable
 from spark_jobs.lake.live_lake import (
     LiveLake,
     ensure_live_version,
-    folded_up_to,
     report_unreadable,
 )
 from spark_jobs.lake.table_update import ALWAYS, TableUpdate, Written, add_optimize_argument, update_table
@@ -49,9 +46,9 @@ def compact(
 ) -> Compaction | None:
     """Bring `lake/<model>` up to the end of the live changelog. May be killed and repeated at any point.
 
-    1. Ensure that the table contains the live version (live_lake), with the changelog offsets up to which it was read.
-    2. Read the offsets of the stream's checkpoint, then the changelog's end offsets. The order matters: the changelog up to
+    1. Read the offsets of the stream's checkpoint, then the changelog's end offsets. The order matters: the changelog up to
        these ends then contains every event up to the checkpoint's offsets.
+    2. Ensure that the table contains the live version (live_lake), with the changelog offsets up to which it was read.
     3. Merge the records appended since, in batches, each in one commit whose tag has the changelog offsets. A checkpoint that
        is not at the table's offsets is replaced by one that starts there.
     4. Run OPTIMIZE and VACUUM if they are due.
@@ -67,62 +64,50 @@ def compact(
             return None
         return update_table(
             lake.table,
-            partial(_merge_new_records, spark, settings, model, lake),
+            partial(_merge_new_records, settings.checkpoints, lake),
             force_optimize=force_optimize,
             started_s=started_s,
         )
 
 
-def _merge_new_records(
-    spark: SparkSession, settings: Settings, model: ReadModel, lake: LiveLake
-) -> Written[CommitTag, RecordCounts]:
+def _merge_new_records(checkpoints: str, lake: LiveLake) -> Written[CommitTag, RecordCounts]:
     """Merge the records after the table's offsets; the result has those of a promotion, too."""
     # A removed checkpoint starts again at the first event, behind the offsets that the table is known to contain.
-    folded = folded_up_to(spark, settings.checkpoints, model, lake.version)
-    complete_up_to = lake.tag.complete_up_to.merge(folded)
-    changelog = topic_state(settings.kafka.bootstrap_servers, lake.version.changelog_topic)
-    ends = Offsets() if changelog is None else changelog.ends
-    _require_no_loss(model, lake, ends)
+    complete_up_to = lake.tag.complete_up_to.merge(lake.complete_up_to)
+    _require_no_loss(lake)
     merging = Written(lake.tag, RecordCounts())
-    if not lake.tag.changelog_offsets.covers(ends):
-        _run_merges(spark, settings, model, lake, ends, complete_up_to, merging)
-    if complete_up_to != merging.tag.complete_up_to and merging.tag.changelog_offsets.covers(ends):
+    if not lake.tag.changelog_offsets.covers(lake.ends):
+        _run_merges(checkpoints, lake, complete_up_to, merging)
+    if complete_up_to != merging.tag.complete_up_to and merging.tag.changelog_offsets.covers(lake.ends):
         merging.tag = replace(merging.tag, operation=OPERATION, complete_up_to=complete_up_to)
         lake.table.mark(merging.tag)
         merging.commits += 1
-        LOG.info("lake/%s: no new records; complete up to %s", model.name, complete_up_to)
-    report_unreadable(lake.version.changelog_topic, merging.counts)
+        LOG.info("lake/%s: no new records; complete up to %s", lake.tag.read_model, complete_up_to)
+    report_unreadable(lake.changelog.topic, merging.counts)
     promoted = lake.counts or RecordCounts()
     return Written(merging.tag, promoted + merging.counts, merging.commits + (lake.counts is not None))
 
 
-def _require_no_loss(model: ReadModel, lake: LiveLake, ends: Offsets) -> None:
-    merged = lake.tag.changelog_offsets
+def _require_no_loss(lake: LiveLake) -> None:
+    name, merged = lake.tag.read_model, lake.tag.changelog_offsets
     lost = [
-        f"partition {p} ends at offset {end}, and lake/{model.name} contains it up to {merged.of(p)}"
-        for p, end in ends.items()
+        f"partition {p} ends at offset {end}, and lake/{name} contains it up to {merged.of(p)}"
+        for p, end in lake.ends.items()
         if end < merged.of(p)
     ]
     if lost:
         raise LostRecordsError(
-            f"Kafka has lost records of {lake.version.changelog_topic}: {'; '.join(lost)}. New records at these offsets would not be merged, "
-            f"so the table is left as it is. Hint: `./foldlake rebuild {model.name}` folds the log as it is into a new version and table."
+            f"Kafka has lost records of {lake.changelog.topic}: {'; '.join(lost)}. New records at these offsets would not be merged, "
+            f"so the table is left as it is. Hint: `./foldlake rebuild {name}` folds the log as it is into a new version and table."
         )
 
 
 def _run_merges(
-    spark: SparkSession,
-    settings: Settings,
-    model: ReadModel,
-    lake: LiveLake,
-    ends: Offsets,
-    complete_up_to: Offsets,
-    merging: Written[CommitTag, RecordCounts],
+    checkpoints: str, lake: LiveLake, complete_up_to: Offsets, merging: Written[CommitTag, RecordCounts]
 ) -> None:
     """Run the query to the changelog's end; adds the result to `merging`."""
-    topic = lake.version.changelog_topic
-    checkpoint = _checkpoint(spark, settings.checkpoints, lake)
-    registry = SchemaRegistry(settings.registry.url, patience_s=JOB_PATIENCE_S)
+    spark, topic, name = lake.table.spark, lake.changelog.topic, lake.tag.read_model
+    checkpoint = _checkpoint(spark, checkpoints, lake)
     # Used when there is no checkpoint: start at the table's offsets.
     start = lake.tag.changelog_offsets.for_spark(topic)
     options = (("startingOffsets", start), ("maxOffsetsPerTrigger", str(BATCH_RECORDS)))
@@ -131,9 +116,9 @@ def _run_merges(
         session = records.sparkSession
         started_s = time.monotonic()
         offsets = batch_offsets(spark, checkpoint, batch, topic)
-        known = complete_up_to if offsets.covers(ends) else merging.tag.complete_up_to
+        known = complete_up_to if offsets.covers(lake.ends) else merging.tag.complete_up_to
         tag = replace(lake.tag, operation=OPERATION, changelog_offsets=offsets, complete_up_to=known)
-        newest = newest_records(session, model, registry.schema_ids(topic), records).persist()
+        newest = lake.changelog.newest(records).persist()
         try:
             counts = count_records(newest)
             application = f"foldlake-compaction/{session.sparkContext.getLocalProperty(QUERY_ID)}"
@@ -143,15 +128,15 @@ def _run_merges(
         merging.tag, merging.counts, merging.commits = tag, merging.counts + counts, merging.commits + 1
         LOG.info(
             "lake/%s: merged %s records of %s keys in %.1f s",
-            model.name,
+            name,
             f"{counts.records:,}",
             f"{counts.states + counts.deletions:,}",
             time.monotonic() - started_s,
         )
 
-    stream = KafkaSource(settings.kafka.bootstrap_servers, topic, options).read(spark)
+    stream = KafkaSource(lake.changelog.bootstrap_servers, topic, options).read(spark)
     query = (
-        stream.writeStream.queryName(f"compaction-{model.name}")
+        stream.writeStream.queryName(f"compaction-{name}")
         .option("checkpointLocation", checkpoint)
         .trigger(availableNow=True)
         .foreachBatch(merge)
@@ -168,7 +153,7 @@ def _checkpoint(spark: SparkSession, checkpoints: str, lake: LiveLake) -> str:
     """
     folder = compaction_checkpoint(checkpoints, lake.tag.read_model, lake.version.number)
     current = f"{folder}/{lake.tag.promotion_id}"
-    topic = lake.version.changelog_topic
+    topic = lake.changelog.topic
     for checkpoint in [f"{folder}/{name}" for name in child_names(spark, folder)]:
         if checkpoint != current or not continues_from(spark, current, topic, lake.tag.changelog_offsets):
             remove_checkpoint(spark, checkpoint)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -11,10 +12,11 @@ from pyspark.sql.types import StructType
 
 from include.declarations.read_model import KEY_COLUMN, ReadModel
 from include.kafka.record_schema import RecordSchema
+from include.kafka.schema_registry import JOB_PATIENCE_S, SchemaRegistry
 from include.kafka.wire_format import HEADER_BYTES, header
-from include.lake.tables import table_fields
+from include.position import Offsets
 from spark_jobs.folding.logical_conversion import is_readable
-from spark_jobs.lake.table_definition import column_types
+from spark_jobs.folding.topic_records import topic_records
 
 # Columns of `newest_records` beside those of the table.
 DELETED = "record:deleted"
@@ -53,8 +55,34 @@ class RecordCounts:
         )
 
 
+@dataclass(frozen=True)
+class Changelog:
+    """The changelog of a version, as Spark reads it.
+
+    registry_url: of the registry that has the schemas of its records. columns: those of the read model's table.
+    """
+
+    bootstrap_servers: str
+    registry_url: str
+    model: ReadModel
+    topic: str
+    columns: StructType
+
+    @cached_property
+    def _registry(self) -> SchemaRegistry:
+        return SchemaRegistry(self.registry_url, patience_s=JOB_PATIENCE_S)
+
+    def read(self, spark: SparkSession, until: Offsets) -> DataFrame:
+        """Return the newest record of each key below these end offsets (see `newest_records`)."""
+        return self.newest(topic_records(spark, self.bootstrap_servers, self.topic, until))
+
+    def newest(self, records: DataFrame) -> DataFrame:
+        """Return the newest record of each key among some of its records."""
+        return newest_records(self.model, self.columns, self._registry.schema_ids(self.topic), records)
+
+
 def newest_records(
-    spark: SparkSession, model: ReadModel, writers: Mapping[int, RecordSchema], records: DataFrame
+    model: ReadModel, columns: StructType, writers: Mapping[int, RecordSchema], records: DataFrame
 ) -> DataFrame:
     """Return one row per key among a changelog's records (columns of Spark's Kafka source).
 
@@ -66,14 +94,13 @@ def newest_records(
     key represents all unreadable records.
 
     Args:
-        spark: the session of the records.
-        model: the read model whose fields become columns; a field that a record's schema lacks is null.
+        model: the read model of the records.
+        columns: those of its table; a field that a record's schema lacks is null.
         writers: schema id -> the schema with which state records were written; those of other records, and those that cannot be read, are left out.
         records: key, value, partition and offset.
     """
     name = model.state_schema.full_name
     writers = {i: writer for i, writer in writers.items() if writer.full_name == name and is_readable(writer)}
-    columns = column_types(spark, table_fields(model))
     fields = [name for name in columns.names if name != KEY_COLUMN]
     of_key = Window.partitionBy(KEY_COLUMN)
     decoded = _decoded(records, writers, columns).select(

@@ -9,9 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import col
 
 from include.declarations.read_model import ReadModel
-from include.kafka.schema_registry import JOB_PATIENCE_S, SchemaRegistry
 from include.kafka.topic_state import topic_state
-from include.kafka.topics import changelog_topic
 from include.lake.table_lock import lake_lock
 from include.lake.tables import table_path
 from include.lake.tagged_table import NewestTag
@@ -21,8 +19,7 @@ from include.settings import Settings
 from include.stream.checkpoints import checkpoint_path
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Version
-from spark_jobs.folding.topic_records import topic_records
-from spark_jobs.lake.changelog_batch import DELETED, RecordCounts, count_records, newest_records, readable
+from spark_jobs.lake.changelog_batch import DELETED, Changelog, RecordCounts, count_records, readable
 from spark_jobs.lake.lake_table import LakeTable
 from spark_jobs.runtime.checkpoint import committed_offsets
 
@@ -34,13 +31,17 @@ OPERATION = "promotion"
 class LiveLake:
     """A table that contains the live version.
 
-    tag: of its newest commit, with the changelog's topic id. counts: of the changelog records that were just read into it;
-    None if it already contained the version.
+    tag: of its newest commit, with the changelog's topic id. ends: the changelog's end offsets; up to them, it contains every event below
+    `complete_up_to` of the source.
+    counts: of the changelog records that were just read into the table; None if it already contained the version.
     """
 
     version: Version
     table: LakeTable
     tag: CommitTag
+    changelog: Changelog
+    ends: Offsets
+    complete_up_to: Offsets
     counts: RecordCounts | None
 
 
@@ -54,15 +55,6 @@ def live_version(bootstrap_servers: str, model: ReadModel) -> Version | None:
     with VersionRegistry(bootstrap_servers) as registry:
         record = registry.read().get(model.name)
     return None if record is None else record.live
-
-
-def folded_up_to(spark: SparkSession, checkpoints: str, model: ReadModel, version: Version) -> Offsets:
-    """Return source partition -> offset below which every event is in the version's changelog.
-
-    Call this before reading the changelog's end offsets: the changelog up to those ends is then complete up to this result.
-    """
-    checkpoint = checkpoint_path(checkpoints, model.name, version.number)
-    return committed_offsets(spark, checkpoint, model.reading(version.source_topic).source_topic)
 
 
 def promote(spark: SparkSession, settings: Settings, model: ReadModel) -> LiveLake | None:
@@ -81,33 +73,44 @@ def ensure_live_version(spark: SparkSession, settings: Settings, model: ReadMode
     if version is None:
         LOG.info("%s has no live version yet: nothing to do", model.name)
         return None
-    complete_up_to = folded_up_to(spark, settings.checkpoints, model, version)
-    changelog = topic_state(settings.kafka.bootstrap_servers, version.changelog_topic)
-    if changelog is None:
+    # Before the changelog's ends: up to these, it then has every event below the offsets in the checkpoint.
+    checkpoint = checkpoint_path(settings.checkpoints, model.name, version.number)
+    source_topic = model.reading(version.source_topic).source_topic
+    complete_up_to = committed_offsets(spark, checkpoint, source_topic)
+    found = topic_state(settings.kafka.bootstrap_servers, version.changelog_topic)
+    if found is None:
         LOG.info("%s has no topic %s yet: nothing to do", model.name, version.changelog_topic)
         return None
     table = lake_table(spark, settings.lake_root, settings.lake.retention_h, model)
     table.ensure()
+    changelog = Changelog(
+        settings.kafka.bootstrap_servers,
+        settings.registry.url,
+        model,
+        version.changelog_topic,
+        table.columns,
+    )
     newest = table.newest_tag()
     if newest is not None and newest.tag.version == version.number:
-        reason = invalid_reason(newest, changelog.topic_id)
+        reason = invalid_reason(newest, found.topic_id)
         if not reason:
             LOG.info("lake/%s already contains version %d", model.name, version.number)
             # A tag of an earlier release has no topic id: the next commit adds it.
-            return LiveLake(version, table, replace(newest.tag, topic_id=changelog.topic_id), None)
+            tag = replace(newest.tag, topic_id=found.topic_id)
+            return LiveLake(version, table, tag, changelog, found.ends, complete_up_to, None)
         LOG.warning("lake/%s: %s: rebuilding the table from the changelog", model.name, reason)
     tag = CommitTag(
         model.name,
         version.number,
         version.fold_revision,
         OPERATION,
-        changelog.ends,
+        found.ends,
         complete_up_to,
         uuid.uuid4().hex[:12],
-        changelog.topic_id,
+        found.topic_id,
     )
-    counts = _overwrite(spark, settings, model, table, tag)
-    return LiveLake(version, table, tag, counts)
+    counts = _overwrite(table, changelog, tag, settings.lake.shuffle_partitions)
+    return LiveLake(version, table, tag, changelog, found.ends, complete_up_to, counts)
 
 
 def invalid_reason(newest: NewestTag[CommitTag], topic_id: str) -> str:
@@ -119,24 +122,19 @@ def invalid_reason(newest: NewestTag[CommitTag], topic_id: str) -> str:
     return ""
 
 
-def _overwrite(
-    spark: SparkSession, settings: Settings, model: ReadModel, table: LakeTable, tag: CommitTag
-) -> RecordCounts:
+def _overwrite(table: LakeTable, changelog: Changelog, tag: CommitTag, files: int) -> RecordCounts:
     started_s = time.monotonic()
-    topic = changelog_topic(model.name, tag.version)
-    LOG.info("lake/%s: reading version %d from %s", model.name, tag.version, topic)
-    writers = SchemaRegistry(settings.registry.url, patience_s=JOB_PATIENCE_S).schema_ids(topic)
-    records = topic_records(spark, settings.kafka.bootstrap_servers, topic, tag.changelog_offsets)
-    newest = newest_records(spark, model, writers, records).persist()
+    LOG.info("lake/%s: reading version %d from %s", tag.read_model, tag.version, changelog.topic)
+    newest = changelog.read(table.spark, tag.changelog_offsets).persist()
     try:
         counts = count_records(newest)
-        table.overwrite(readable(newest).where(~col(DELETED)), tag, settings.lake.shuffle_partitions)
+        table.overwrite(readable(newest).where(~col(DELETED)), tag, files)
     finally:
         newest.unpersist()
-    report_unreadable(topic, counts)
+    report_unreadable(changelog.topic, counts)
     LOG.info(
         "lake/%s: now contains version %d: %s keys from %s changelog records, in %.1f s",
-        model.name,
+        tag.read_model,
         tag.version,
         f"{counts.states:,}",
         f"{counts.records:,}",

@@ -5,13 +5,13 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, lit
 
-from include.kafka.schema_registry import JOB_PATIENCE_S, SchemaRegistry
+from include.lake.tables import table_fields
 from include.position import Offsets
 from include.quality.check import QualityError, StoreName
 from include.stream.checkpoints import checkpoint_path
 from spark_jobs.folding.replay import source_ends
-from spark_jobs.folding.topic_records import topic_records
-from spark_jobs.lake.changelog_batch import DELETED, newest_records, readable
+from spark_jobs.lake.changelog_batch import DELETED, Changelog, readable
+from spark_jobs.lake.table_definition import column_types
 from spark_jobs.quality.session import CheckSession
 from spark_jobs.quality.stores.base import FrameSample, Reading, StoreReplica
 from spark_jobs.quality.target import Target
@@ -74,7 +74,7 @@ class ChangelogStore:
     def _newest(self) -> DataFrame:
         spark, settings, target = self._session.spark, self._session.settings, self._target
         servers, topic = settings.kafka.bootstrap_servers, target.version.changelog_topic
-        records = topic_records(spark, servers, topic, source_ends(servers, topic))
-        writers = SchemaRegistry(settings.registry.url, patience_s=JOB_PATIENCE_S).schema_ids(topic)
-        newest = readable(newest_records(spark, target.model, writers, records)).where(~col(DELETED))
+        columns = column_types(spark, table_fields(target.model))
+        changelog = Changelog(servers, settings.registry.url, target.model, topic, columns)
+        newest = readable(changelog.read(spark, source_ends(servers, topic))).where(~col(DELETED))
         return target.types.stored(lit(str(self.name)), newest)

@@ -41,7 +41,7 @@ def test_table_has_the_newest_record_of_each_changelog(
 
     for number, batch in enumerate(batches):
         records = lake_spark.createDataFrame(batch, "key binary, value binary, partition int, offset long")
-        changes = readable(newest_records(lake_spark, BALANCE, writers, records))
+        changes = readable(newest_records(BALANCE, table.columns, writers, records))
         table.merge(changes, TAG, "application", number)
 
     stored = lake_spark.read.format("delta").load(table.path).collect()

@@ -9,9 +9,11 @@ from pyspark.sql import SparkSession
 from include.declarations.event_types.event_schemas import event_schema
 from include.kafka.registry.writer_schema import writer_schema
 from include.kafka.wire_format import header
+from include.lake.tables import table_fields
 from spark_jobs.folding.decode import REASON, EventDecoder, SchemaIds
 from spark_jobs.folding.independent.independent_decode import independently_decoded
 from spark_jobs.lake.changelog_batch import count_records, newest_records
+from spark_jobs.lake.table_definition import column_types
 from tests.integration.lake.test_independent_decode import PARTITIONS, frame, record
 from tests.support.faults.foreign_writers import decimal
 from tests.support.stream_events import BALANCE
@@ -102,6 +104,7 @@ def test_foreign_schema_of_a_changelog_does_not_stop_a_compaction(lake_spark: Sp
     writers[42] = writer_schema(json.dumps(state))
     records = frame(lake_spark, [(key, header(10) + value[5:], partition, offset)])
 
-    counts = count_records(newest_records(lake_spark, BALANCE, writers, records))
+    columns = column_types(lake_spark, table_fields(BALANCE))
+    counts = count_records(newest_records(BALANCE, columns, writers, records))
 
     assert (counts.records, counts.unreadable) == (1, 1)
