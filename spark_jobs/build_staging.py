@@ -14,7 +14,7 @@ from include.declarations.load import read_model
 from include.declarations.read_model import ReadModel
 from include.lake.tables import staging_path
 from include.lake.tags import CommitTag
-from include.rebuild.progress.stage_progress import StageReporter
+from include.rebuild.stage_progress import StageReporter
 from include.rebuild.stages.build import BUILD_STAGING
 from include.settings import Settings
 from include.spark.lake_config import DECODE_ONCE

@@ -13,7 +13,7 @@ from include.declarations.catalog import Catalog
 from include.declarations.load import read_model
 from include.errors import FoldlakeError
 from include.parent_death import die_with_parent
-from include.rebuild.progress.stage_progress import StageReporter
+from include.rebuild.stage_progress import StageReporter
 from include.rebuild.stages.build import CATCH_UP
 from include.settings import Settings
 from include.spark.stream_config import stream_config

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from include.declarations.load import load_catalog, read_model
 from include.declarations.read_model import ReadModel
 from include.errors import FoldlakeError
-from include.lake.table_lock import lake_lock
+from include.lake.tables import lake_lock
 from include.lake.tags import CommitTag
 from include.position import Offsets
 from include.settings import Settings

@@ -13,8 +13,7 @@ from include.declarations.event_table import AppendedTable
 from include.declarations.topic_tables import load_lake_catalog
 from include.errors import FoldlakeError
 from include.kafka.topic_state import TopicState, topic_state
-from include.lake.table_lock import lake_lock
-from include.lake.tables import table_path
+from include.lake.tables import lake_lock, table_path
 from include.lake.tags import APPEND, AppendTag
 from include.position import Offsets
 from include.settings import Settings

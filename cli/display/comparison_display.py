@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.display.explanation_display import printable
-from include.rebuild.comparison.number_format import number, percent, signed, state_value
+from include.rebuild.comparison.report_text import number, percent, signed, state_value
 
 if TYPE_CHECKING:
     from include.rebuild.comparison.comparison import Comparison, FieldChange, FieldTotals, VersionStates

@@ -1,7 +1,8 @@
 """The gate before a version becomes live: the driver folds it, every node has loaded it, and it lacks no event of the live one."""
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from include.declarations.catalog import Catalog
 from include.declarations.load import model_of
@@ -9,13 +10,13 @@ from include.errors import FoldlakeError
 from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.topics import admin_client
 from include.nodes.node_url import PeerRule
+from include.nodes.partition_report import PartitionReport
 from include.position import Offsets
-from include.rebuild.coverage import LivePosition, Reports, clip_to, lacking_nodes, live_position, skip_before
 from include.rebuild.hydration import hydration, reports
-from include.rebuild.query_status import describe_query, query_status
-from include.rebuild.routed.events import RoutedEvents
+from include.rebuild.routed_events import RoutedEvents
 from include.settings import Settings
 from include.stream.phase import CONTINUOUS, Phase
+from include.stream.query_reports import describe_query, query_status
 from include.versions.registry import VersionRegistry, record_of
 from include.waiting import wait_for
 
@@ -23,6 +24,8 @@ LOG = logging.getLogger(__name__)
 POLL_INTERVAL_S = 0.5
 # Of a version that every node lacks, each line says the same.
 SHOWN = 5
+# The reports of each node by its URL; None for a node that does not respond.
+Reports = Mapping[str, list[PartitionReport] | None]
 
 
 @dataclass(frozen=True)
@@ -147,3 +150,82 @@ class _Gate:
             return Offsets.of_ends(end_offsets(consumer, topic, self._partitions))
         finally:
             consumer.close()
+
+
+@dataclass(frozen=True)
+class LivePosition:
+    """How far a live version had folded its source: changelog partition -> source offsets.
+
+    version: its number. unknown: why the position is not known; empty once it is.
+    """
+
+    version: int
+    by_partition: Mapping[int, Offsets] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
+
+
+def clip_to(live: LivePosition, source_ends: Offsets) -> LivePosition:
+    """Return the position without events that the source does not contain: after a power failure, it may have lost some."""
+    by_partition = {
+        partition: Offsets({p: min(offset, source_ends.of(p)) for p, offset in offsets.items()})
+        for partition, offsets in live.by_partition.items()
+    }
+    return replace(live, by_partition=by_partition)
+
+
+def skip_before(live: LivePosition, starts: Offsets) -> LivePosition:
+    """Return the position without the source partitions of which it reaches only events before these: another version skips them."""
+    by_partition = {
+        partition: Offsets({p: offset for p, offset in offsets.items() if offset > starts.of(p)})
+        for partition, offsets in live.by_partition.items()
+    }
+    return replace(live, by_partition=by_partition)
+
+
+def live_position(
+    nodes: Reports, read_model: str, version: int, changelog_ends: Mapping[int, int]
+) -> LivePosition:
+    """Return the live version's position: the source offsets of all records below these end offsets of its changelog.
+
+    A node may have answered from any of these records. It is therefore unknown until a node has read each partition up to its
+    end offset, even if the node that was ahead of all others is down.
+    """
+    by_partition: dict[int, Offsets] = {}
+    unknown = []
+    for partition, end in sorted(changelog_ends.items()):
+        reports = list(_reports(nodes, read_model, version, partition))
+        if not any(report.is_ready and (report.position or 0) >= end for report in reports):
+            unknown.append(
+                f"the position of the live v{version} in partition {partition}: no node has read its changelog up to offset {end:,}"
+            )
+        folded = Offsets()
+        for report in reports:
+            folded = folded.merge(report.folded)
+        by_partition[partition] = folded
+    return LivePosition(version, by_partition, tuple(unknown))
+
+
+def lacking_nodes(nodes: Reports, read_model: str, version: int, live: LivePosition) -> tuple[str, ...]:
+    """Return a line for each node and partition in which a version does not cover the live version's position."""
+    return tuple(
+        f"{report.reported_by} partition {partition}: {gap}"
+        for partition, needed in sorted(live.by_partition.items())
+        for report in _reports(nodes, read_model, version, partition)
+        if report.is_stored and (gap := _gap(report, live.version, needed))
+    )
+
+
+def _reports(nodes: Reports, read_model: str, version: int, partition: int) -> Iterator[PartitionReport]:
+    for own in nodes.values():
+        for report in own or ():
+            if (report.read_model, report.version, report.partition) == (read_model, version, partition):
+                yield report
+
+
+def _gap(report: PartitionReport, live: int, needed: Offsets) -> str:
+    """Return which of the needed events a node lacks; empty if it has them all."""
+    source = next((p for p, end in sorted(needed.items()) if report.folded.of(p) < end), None)
+    if source is None:
+        return ""
+    lacking = report.folded.events_until(needed)
+    return f"lacks up to {lacking:,} events of v{live}, the newest at offset {needed.of(source) - 1:,} of source partition {source}"

@@ -6,10 +6,9 @@ from functools import partial
 from pathlib import Path
 
 from include.rebuild.errors import QueryRefusedError, StageTimeoutError
-from include.rebuild.progress.stage_progress import StageReporter
-from include.rebuild.query_status import describe_query, query_status
+from include.rebuild.stage_progress import StageReporter
 from include.stream.phase import CONTINUOUS, Phase
-from include.stream.query_reports import QueryReport
+from include.stream.query_reports import QueryReport, describe_query, query_status
 from include.versions.registry import VersionRegistry, change, record_of
 from include.versions.transitions import hand_over, require_not_ended
 from include.versions.version_lock import version_lock

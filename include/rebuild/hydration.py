@@ -14,7 +14,7 @@ from include.nodes.partition_report import PartitionReport, reports_of
 from include.nodes.peers import Peer, PeerDownError
 from include.nodes.routing_table import routing_table
 from include.rebuild.errors import StageTimeoutError
-from include.rebuild.progress.stage_progress import StageReporter
+from include.rebuild.stage_progress import StageReporter
 from include.settings import Settings
 from include.versions.registry import VersionRegistry, record_of
 from include.versions.transitions import require_not_ended

@@ -7,6 +7,7 @@ from confluent_kafka import Consumer
 
 from include.kafka.compacted.report_topic import FRESH_S, Report, ReportTopic
 from include.kafka.topics import PROGRESS_TOPIC
+from include.stream.checkpoints import query_name
 from include.stream.phase import Phase
 from include.unknown_fields import ignore_unknown_fields
 
@@ -90,3 +91,20 @@ def _query_report(report: Report) -> QueryReport:
         task_slots=fields.get("task_slots", 0),
         source_topic=fields.get("source_topic", ""),
     )
+
+
+def query_status(bootstrap_servers: str, read_model: str, number: int) -> QueryReport | None:
+    """Return the status of a version's query that a running driver reported last, or None when it reports none.
+
+    Raises KafkaUnavailableError when no broker responds.
+    """
+    name = query_name(read_model, number)
+    queries = read_queries(bootstrap_servers)
+    return next((query for query in queries if query.query == name and query.is_fresh), None)
+
+
+def describe_query(query: QueryReport | None) -> str:
+    """Return the status of a version's query as a clause."""
+    if query is None:
+        return "the stream driver reports no query for it (is the driver running?)"
+    return f"its query is {query.phase}" + (f" ({query.last_error})" if query.last_error else "")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
-from include.rebuild.progress.stage_progress import StageProgress, running_rebuilds
+from include.rebuild.stage_progress import StageProgress, running_rebuilds
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Stage, Version
 from query_api.status.node_view import NodeView

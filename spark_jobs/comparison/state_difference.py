@@ -15,7 +15,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.functions import col, lit
 from pyspark.sql.types import DoubleType, FloatType, IntegralType, NumericType
 
-from include.rebuild.comparison.bin_edges import edges, plain
 from include.rebuild.comparison.comparison import (
     Bin,
     Comparison,
@@ -24,6 +23,7 @@ from include.rebuild.comparison.comparison import (
     KeyDifference,
     VersionStates,
 )
+from include.rebuild.comparison.histograms import edges, plain
 
 LARGEST = 10
 SAMPLES = 5

@@ -10,8 +10,7 @@ from pyspark.sql.functions import col
 
 from include.declarations.read_model import ReadModel
 from include.kafka.topic_state import topic_state
-from include.lake.table_lock import lake_lock
-from include.lake.tables import table_path
+from include.lake.tables import lake_lock, table_path
 from include.lake.tagged_table import NewestTag
 from include.lake.tags import CommitTag
 from include.position import Offsets

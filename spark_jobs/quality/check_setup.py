@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from include.declarations.load import read_model
 from include.lake.tables import staging_path, table_path
 from include.quality.check import CheckRequest, StoreName, checked_version
-from include.rebuild.progress.stage_progress import StageReporter
+from include.rebuild.stage_progress import StageReporter
 from include.rebuild.stages.build import VERIFY
 from include.settings import Settings
 from include.versions.registry import VersionRegistry

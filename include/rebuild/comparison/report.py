@@ -10,10 +10,16 @@ from include.files import write_atomically
 from include.html_pages import page_templates
 from include.quality.report import file_stem
 from include.rebuild.comparison.comparison import Comparison
-from include.rebuild.comparison.explain import explain_command, explain_path
 from include.rebuild.comparison.fold_source import DiffLine, LineKind, code_difference, column_difference
-from include.rebuild.comparison.histogram_svg import histogram_svg
-from include.rebuild.comparison.number_format import number, percent, signed, state_value
+from include.rebuild.comparison.histograms import histogram_svg
+from include.rebuild.comparison.report_text import (
+    explain_command,
+    explain_path,
+    number,
+    percent,
+    signed,
+    state_value,
+)
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 URL_PATH = "/reports/changes/"

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from include.rebuild.comparison import report
 from include.rebuild.comparison.comparison import Comparison, FieldChange
-from include.rebuild.comparison.explain import explain_path
 from include.rebuild.comparison.fold_source import code_difference
-from include.rebuild.comparison.number_format import number, percent, signed, state_value
+from include.rebuild.comparison.report_text import explain_path, number, percent, signed, state_value
 
 LARGEST = 5
 # A longer fold is in the report.

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from include.rebuild.comparison.comparison import Comparison, FieldTotals
-from include.rebuild.comparison.number_format import number, percent
+from include.rebuild.comparison.report_text import number, percent
 from include.rebuild.errors import RequestError
 
 # The fields of the form, in its order.

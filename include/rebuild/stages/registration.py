@@ -64,7 +64,7 @@ def register_versions_of(topic: str) -> PlanStage:
 
 def _read_sources(run: StageRun) -> None:
     from include.declarations.load import load_catalog
-    from include.rebuild.routed.route_wait import wait_for_routes
+    from include.rebuild.routed_events import wait_for_routes
 
     catalog = load_catalog(run.settings.declaration_folders)
     topic = next(iter(run.versions.values())).source_topic

@@ -7,13 +7,13 @@ from include.rebuild.errors import NothingToDoError
 from include.rebuild.stage import SERVE, Action, PlanStage, StageRun
 
 if TYPE_CHECKING:
-    from include.rebuild.progress.stage_progress import StageReporter
+    from include.rebuild.stage_progress import StageReporter
 
 TIMEOUT = timedelta(hours=2)
 
 
 def _reporter(run: StageRun, stage: str) -> "StageReporter":
-    from include.rebuild.progress.stage_progress import StageReporter
+    from include.rebuild.stage_progress import StageReporter
 
     settings, number = run.settings, run.version.number
     return StageReporter(

@@ -9,7 +9,7 @@ import pytest
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
-from include.lake.table_lock import LakeLockedError, lake_lock
+from include.lake.tables import LakeLockedError, lake_lock
 from include.lake.tags import CommitTag
 from include.settings import Settings
 from include.stream.checkpoints import checkpoint_path, compaction_checkpoint
@@ -269,7 +269,7 @@ def test_a_second_writer_is_refused(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = LakeLedger(settings, "compacted-locked")
-    monkeypatch.setattr("include.lake.table_lock.LOCK_WAIT_S", 0.0)
+    monkeypatch.setattr("include.lake.tables.LOCK_WAIT_S", 0.0)
 
     with lake_lock(settings.home, ledger.name), pytest.raises(LakeLockedError, match="by another process"):
         compact(lake_spark, settings, ledger.model)

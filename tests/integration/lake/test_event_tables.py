@@ -15,7 +15,7 @@ from include.kafka.topic_state import TopicState, topic_state
 from include.lake.event_table_check import check_event_table
 from include.lake.pending_work import has_records_to_append
 from include.lake.status import event_table_status
-from include.lake.table_lock import LakeLockedError, lake_lock
+from include.lake.tables import LakeLockedError, lake_lock
 from include.lake.tags import APPEND, AppendTag
 from include.settings import Settings
 from spark_jobs import event_tables
@@ -250,7 +250,7 @@ def test_a_second_writer_is_kept_out(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = EventLedger(settings, "sold-locked")
-    monkeypatch.setattr("include.lake.table_lock.LOCK_WAIT_S", 0.1)
+    monkeypatch.setattr("include.lake.tables.LOCK_WAIT_S", 0.1)
     with lake_lock(settings.home, ledger.name), pytest.raises(LakeLockedError):
         append_new(lake_spark, settings, ledger.declared)
 

@@ -22,7 +22,7 @@ from include.lake.tables import table_path
 from include.quality.report import summary_path
 from include.read_models.balance.events import FundsAdded
 from include.rebuild.comparison import report
-from include.rebuild.routed.events import RoutedTopic
+from include.rebuild.routed_events import RoutedTopic
 from include.settings import Settings
 from include.status.flow_status import FlowKind
 from include.status.measurement import read_stream_status

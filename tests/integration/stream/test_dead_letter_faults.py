@@ -20,9 +20,9 @@ from include.kafka.record_schema import RecordSchema
 from include.kafka.topics import MAX_MESSAGE_BYTES, dead_letter_topic, max_message_bytes
 from include.kafka.wire_format import header
 from include.read_models.balance.events import FundsAdded
-from include.rebuild.query_status import query_status
 from include.settings import Settings
 from include.status.measurement import read_stream_status
+from include.stream.query_reports import query_status
 from spark_jobs.folding.schema_cache import MAX_HEADERS_AHEAD
 from spark_jobs.streaming.dead_letter_records import max_payload_bytes
 from tests.support.balance_copy import with_balance_copy

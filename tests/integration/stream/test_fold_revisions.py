@@ -9,8 +9,8 @@ import pytest
 
 from include.declarations.load import read_model
 from include.read_models.balance.events import FundsAdded
-from include.rebuild.query_status import query_status
 from include.settings import Settings
+from include.stream.query_reports import query_status
 from include.versions.registry import VersionRegistry, change
 from include.versions.transitions import hand_over, register
 from tests.support.stream_process import EventSource, records_of, states

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from include.rebuild.query_status import query_status
 from include.settings import Settings
+from include.stream.query_reports import query_status
 from stack.lifecycle import start
 from stack.stack_guard import guarded
 from stack.supervision.supervisor import Supervisor

@@ -18,9 +18,9 @@ from confluent_kafka import murmur2
 from include.kafka.log_reading import end_offsets, log_consumer
 from include.position import Offsets
 from include.read_models.balance.events import FundsAdded
-from include.rebuild.query_status import query_status
 from include.settings import Settings
 from include.stream.checkpoints import log_note_path
+from include.stream.query_reports import query_status
 from include.versions.registry import VersionRegistry, change
 from include.versions.transitions import hand_over, register
 from stack.components.kafka import data_directory

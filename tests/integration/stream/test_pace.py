@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from include.rebuild.query_status import query_status
 from include.settings import Settings
 from include.stream.checkpoints import checkpoint_path, query_name
 from include.stream.pace import PACES
 from include.stream.phase import Phase
+from include.stream.query_reports import query_status
 from stack.launchers.stream_driver import running
 from tests.support.stream_events import BALANCE, Ledger, random_event
 from tests.support.stream_process import EventSource, make_topics

@@ -13,8 +13,8 @@ from include.kafka.record_schema import RecordSchema
 from include.kafka.registry.schema_rejections import Rejection, read_rejections
 from include.kafka.wire_format import header
 from include.read_models.balance.events import FundsAdded
-from include.rebuild.query_status import query_status
 from include.settings import Settings
+from include.stream.query_reports import query_status
 from spark_jobs.folding.schema_cache import LOOKUPS_BEFORE_OPEN
 from tests.support.faults.foreign_writers import decimal, payload, with_types
 from tests.support.http.local_http import HTTP

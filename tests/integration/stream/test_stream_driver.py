@@ -17,10 +17,10 @@ from include.declarations.load import read_model
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import header
 from include.read_models.balance.events import FundsAdded
-from include.rebuild.query_status import query_status
 from include.settings import Settings
 from include.status.measurement import read_stream_status
 from include.stream.checkpoints import checkpoint_path
+from include.stream.query_reports import query_status
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Stage
 from tests.support.faults.foreign_writers import ForeignWriter, decimal, timestamp, with_types

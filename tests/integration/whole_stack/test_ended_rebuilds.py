@@ -7,7 +7,7 @@ from include.airflow.client import AirflowApi
 from include.airflow.names import REBUILD_DAG
 from include.airflow.runs.rebuild_runs import abort_rebuild
 from include.rebuild.errors import NoRebuildError
-from include.rebuild.progress.stage_progress import running_rebuilds
+from include.rebuild.stage_progress import running_rebuilds
 from include.rebuild.version_cleanup import find_leftovers
 from include.settings import Settings
 from include.versions.version_record import Stage

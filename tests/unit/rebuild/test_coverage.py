@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from include.nodes.partition_report import PartitionReport
 from include.position import Offsets
-from include.rebuild.coverage import LivePosition, clip_to, lacking_nodes, live_position, skip_before
+from include.rebuild.gate import LivePosition, clip_to, lacking_nodes, live_position, skip_before
 
 A, B, C = "http://a", "http://b", "http://c"
 LIVE, CANDIDATE = 1, 2

@@ -3,7 +3,7 @@
 import pytest
 
 from include.declarations.load import load_catalog
-from include.rebuild.routed.events import NoRouteError, RoutedTopic
+from include.rebuild.routed_events import NoRouteError, RoutedTopic
 from include.settings import Settings
 
 

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from include.rebuild.comparison.bin_edges import MOST_DECADES, edges, plain
+from include.rebuild.comparison.histograms import MOST_DECADES, edges, plain
 
 
 @pytest.mark.parametrize(

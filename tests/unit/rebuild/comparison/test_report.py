@@ -10,7 +10,7 @@ import pytest
 
 from include.rebuild.comparison import report
 from include.rebuild.comparison.comparison import Bin
-from include.rebuild.comparison.histogram_svg import histogram_svg
+from include.rebuild.comparison.histograms import histogram_svg
 from tests.support.lake.comparison_example import EXAMPLE
 
 SVG = "{http://www.w3.org/2000/svg}"

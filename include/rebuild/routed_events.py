@@ -4,6 +4,7 @@ Offsets of two versions of a topic cannot be compared. What can be are the event
 whatever its routes make of all events that their sources had at one moment.
 """
 
+import time
 from collections.abc import Mapping
 from typing import Self
 
@@ -15,11 +16,13 @@ from include.kafka.origins import WrittenRecords
 from include.kafka.topics import admin_client, partition_count
 from include.nodes.partition_report import PartitionReport
 from include.position import Offsets
-from include.rebuild.query_status import query_status
+from include.rebuild.errors import StageTimeoutError
 from include.stream.folded_offsets import folded_offsets, written_offsets
-from include.stream.query_reports import read_queries
+from include.stream.query_reports import query_status, read_queries
 from include.stream.standstill import read_offsets
 from include.versions.version_record import Version
+from include.waiting import wait_for
+from include.work_progress import WorkProgress
 
 
 class NoRouteError(FoldlakeError):
@@ -130,3 +133,38 @@ class RoutedEvents:
             and report.is_stored
             and (report.position or 0) < (end := self._changelog_ends.of(report.partition))
         )
+
+
+POLL_INTERVAL_S = 1.0
+# The driver starts its queries within this time, and restarts one that failed.
+NO_QUERY_TIMEOUT_S = 120.0
+
+
+def wait_for_routes(bootstrap_servers: str, catalog: Catalog, topic: str, timeout_s: float) -> None:
+    """Wait until each route to the topic has read all events that its source has now.
+
+    Raises StageTimeoutError, also when the stream driver reports no query of a route; KafkaUnavailableError.
+    """
+    with RoutedTopic(bootstrap_servers, catalog, topic) as routed:
+        progress = WorkProgress(f"routes to {topic}", "events", routed.total)
+        lacking: dict[str, int] = {}
+        reported_s = time.monotonic()
+
+        def have_read() -> bool:
+            nonlocal lacking, reported_s
+            lacking = routed.lacking()
+            progress.reached(routed.total - sum(lacking.values()))
+            queries = {query.query for query in read_queries(bootstrap_servers) if query.is_fresh}
+            missing = [name for name in lacking if name not in queries]
+            if not missing:
+                reported_s = time.monotonic()
+            elif time.monotonic() - reported_s > NO_QUERY_TIMEOUT_S:
+                raise StageTimeoutError(
+                    f"The stream driver does not run {missing[0]}, which writes {topic}: run ./foldlake up after the declaration was "
+                    "added; `./foldlake status` shows the query."
+                )
+            return not lacking
+
+        if not wait_for(have_read, timeout_s=timeout_s, poll_s=POLL_INTERVAL_S):
+            behind = "; ".join(f"{name} lacks {events:,} events" for name, events in lacking.items())
+            raise StageTimeoutError(f"{topic} is not complete after {timeout_s:,.0f} s: {behind}.")

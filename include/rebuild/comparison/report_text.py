@@ -1,6 +1,8 @@
-"""Numbers as people read them in reports: exact, with separators of thousands."""
+"""Texts of reports: numbers as people read them, exact and with separators of thousands, and where the state of a key is explained."""
 
+import shlex
 from decimal import Decimal, InvalidOperation
+from urllib.parse import urlencode
 
 ABSENT = "-"
 
@@ -35,3 +37,13 @@ def percent(value: float | Decimal | None, *, sign: bool = False) -> str:
     if 0 < abs(float(value)) < 0.01:  # noqa: PLR2004 - what two decimals cannot show
         return "< 0.01 %"
     return f"{value:+,.2f} %" if sign else f"{value:,.2f}".rstrip("0").rstrip(".") + " %"
+
+
+def explain_path(read_model: str, key: str) -> str:
+    """Return the path of the page on a query node."""
+    return f"/explain?{urlencode({'readModel': read_model, 'key': key})}"
+
+
+def explain_command(read_model: str, key: str, *, version: int) -> str:
+    """Return the command, for a shell."""
+    return f"./foldlake explain {shlex.quote(read_model)} {shlex.quote(key)} --version {version}"

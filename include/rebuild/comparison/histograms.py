@@ -1,11 +1,12 @@
 """A histogram of changes as an SVG picture, which needs no script and no other file."""
 
 from collections.abc import Sequence
+from decimal import Decimal
 from html import escape
 from itertools import pairwise
 
 from include.rebuild.comparison.comparison import Bin
-from include.rebuild.comparison.number_format import number
+from include.rebuild.comparison.report_text import number
 
 WIDTH, HEIGHT = 720, 260
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 16, 58
@@ -100,3 +101,37 @@ def _short(edge: str) -> str:
 
 def _y(value: int, highest: int) -> float:
     return TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / highest)
+
+
+# Above this number of powers of ten, a bin is a whole one.
+FINE_DECADES = 6
+# Changes that are smaller than the largest one by more powers of ten share the first bin.
+MOST_DECADES = 12
+STEPS = (Decimal(1), Decimal(2), Decimal(5))
+
+
+def edges(smallest: Decimal, largest: Decimal) -> tuple[Decimal, ...]:
+    """Return the edges, in ascending order, of bins for changes from `smallest` to `largest`, without their signs; both above 0.
+
+    Bin i contains the changes from edge i to below edge i + 1. The first contains all smaller ones, too.
+    """
+    top = largest.adjusted()
+    bottom = max(smallest.adjusted(), top - MOST_DECADES)
+    steps = STEPS if top - bottom < FINE_DECADES else STEPS[:1]
+    powers = range(bottom, top + 1)
+    inner = [step.scaleb(power) for power in powers for step in steps]
+    inner = [edge for edge in inner if edge <= largest]
+    first = max((edge for edge in inner if edge <= smallest), default=inner[0])
+    found = [edge for edge in inner if edge >= first]
+    return (*found, _next(found[-1], steps))
+
+
+def _next(edge: Decimal, steps: tuple[Decimal, ...]) -> Decimal:
+    """Return the edge after this one."""
+    power = edge.adjusted()
+    return next((e for step in steps if (e := step.scaleb(power)) > edge), Decimal(1).scaleb(power + 1))
+
+
+def plain(edge: Decimal) -> str:
+    """Return an edge as text without an exponent."""
+    return f"{edge.normalize():f}"

@@ -1,1 +1,0 @@
-"""How far running rebuilds are."""
