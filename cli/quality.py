@@ -6,6 +6,7 @@ import typer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from rich.console import Console
     from rich.table import Table
@@ -67,7 +68,7 @@ def run(
 
     settings, console = Settings(), Console()
     if listing:
-        _list(console, settings)
+        _list(console, settings.lake_root)
         return
     table = load_lake_catalog(settings).event_tables.get(read_model)
     if table is not None:
@@ -78,7 +79,7 @@ def run(
     request = CheckRequest(read_model, _stores(stores), chosen, "", version or None)
     require_up(settings, (KAFKA, REGISTRY) if now else (KAFKA, AIRFLOW))
     name = _now(settings, request) if now else _by_airflow(console, settings, request)
-    raise typer.Exit(_show(console, settings, name))
+    raise typer.Exit(_show(console, settings.home, name))
 
 
 def _check_event_table(console: "Console", settings: "Settings", table: "AppendedTable") -> int:
@@ -160,13 +161,13 @@ def _by_airflow(console: "Console", settings: "Settings", request: "CheckRequest
     return check_id(dag_run.run_id, request.read_model)
 
 
-def _show(console: "Console", settings: "Settings", name: str) -> int:
+def _show(console: "Console", home: "Path", name: str) -> int:
     """Print a check's result, and return the exit code."""
     from include.quality.check import CheckResult
     from include.quality.report import summary_path
 
     try:
-        result = CheckResult.read(summary_path(settings.home, name).read_text(encoding="utf-8"))
+        result = CheckResult.read(summary_path(home, name).read_text(encoding="utf-8"))
     except OSError:
         console.print("[red]The check could not be run.[/red] The cause is printed above.")
         return 75
@@ -192,11 +193,11 @@ def _fields(record: dict[str, str]) -> str:
     return ", ".join(f"{name} {value}" for name, value in record.items()) or "no such record"
 
 
-def _list(console: "Console", settings: "Settings") -> None:
+def _list(console: "Console", lake_root: str) -> None:
     """List the latest checks, the newest first."""
     from include.quality.history import last_runs
 
-    console.print(runs_table(last_runs(settings.lake_root)))
+    console.print(runs_table(last_runs(lake_root)))
 
 
 def runs_table(runs: "Sequence[PastRun]") -> "Table":

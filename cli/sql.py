@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from include.lake.sql_tables import SqlTable
-    from include.settings import Settings
 
 START_FILE = "sql/start.sql"
 
@@ -58,13 +57,13 @@ def run(
     settings = Settings()
     tables = sql_tables(settings.lake_root)
     if not query and sys.stdin.isatty():
-        _start_shell(settings, tables)
+        _start_shell(settings.home, tables)
     from cli.display.query_output import write_result
 
     write_result(settings, tables, query or sys.stdin.read(), str(output_format), output)
 
 
-def _start_shell(settings: "Settings", tables: "Sequence[SqlTable]") -> None:
+def _start_shell(home: Path, tables: "Sequence[SqlTable]") -> None:
     """Replace this process by DuckDB's shell."""
     import os
     import sys
@@ -72,7 +71,7 @@ def _start_shell(settings: "Settings", tables: "Sequence[SqlTable]") -> None:
     from include.files import write_atomically
     from include.lake.sql_tables import extension_folder, overview, setup_statements
 
-    start = settings.home / START_FILE
+    start = home / START_FILE
     statements = setup_statements(extension_folder(), tables)
     write_atomically(start, "".join(f"{statement};\n" for statement in statements))
     shell = Path(sys.executable).with_name("duckdb")

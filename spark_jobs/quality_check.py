@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -40,7 +41,7 @@ def main() -> None:
     die_with_parent()
     settings = Settings()
     try:
-        with lake_session("quality", settings) as spark, _staging_kept(settings, request):
+        with lake_session("quality", settings) as spark, _staging_kept(settings.home, request):
             status = PASSED if check(spark, settings, request).passed else FAILED
     except UncheckableError as error:
         LOG.error("%s", error)  # noqa: TRY400 - its message is complete without a traceback
@@ -52,11 +53,11 @@ def main() -> None:
     sys.exit(status)
 
 
-def _staging_kept(settings: Settings, request: CheckRequest) -> AbstractContextManager[None]:
+def _staging_kept(home: Path, request: CheckRequest) -> AbstractContextManager[None]:
     """Keep the staging table that a check reads, and the place of what it verifies, from being removed during a block of code."""
     if request.version is None or StoreName.STAGING not in request.stores:
         return nullcontext()
-    return staging_lock(settings.home, request.read_model, request.version, wait_s=LOCK_WAIT_S)
+    return staging_lock(home, request.read_model, request.version, wait_s=LOCK_WAIT_S)
 
 
 def parse(arguments: list[str]) -> CheckRequest:

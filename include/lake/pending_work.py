@@ -23,7 +23,7 @@ def has_pending_work(settings: Settings, model: ReadModel, now: datetime | None 
 
     Raises KafkaUnavailableError.
     """
-    commits, tag = _newest(settings, model.name, CommitTag.from_json)
+    commits, tag = _newest(settings.lake_root, model.name, CommitTag.from_json)
     if tag is None:
         return True
     servers = settings.kafka.bootstrap_servers
@@ -39,7 +39,7 @@ def has_pending_work(settings: Settings, model: ReadModel, now: datetime | None 
     return not (
         _is_read(servers, live.changelog_topic, changelog, tag.changelog_offsets)
         and _is_read(servers, source_topic, source, tag.complete_up_to)
-    ) or _vacuum_is_due(settings, commits, now)
+    ) or _vacuum_is_due(settings.lake.retention_h, commits, now)
 
 
 def has_records_to_append(settings: Settings, declared: AppendedTable, now: datetime | None = None) -> bool:
@@ -53,20 +53,22 @@ def has_records_to_append(settings: Settings, declared: AppendedTable, now: date
     topic = topic_state(servers, name)
     if topic is None:
         return False
-    commits, tag = _newest(settings, declared.name, AppendTag.from_json)
+    commits, tag = _newest(settings.lake_root, declared.name, AppendTag.from_json)
     if tag is None or (tag.source_topic, tag.topic_id) != (name, topic.topic_id):
         return True
     # Also if the table is ahead of the topic: the job reports that Kafka has lost records.
     if not topic.ends.covers(tag.offsets):
         return True
-    return not _is_read(servers, name, topic, tag.offsets) or _vacuum_is_due(settings, commits, now)
+    return not _is_read(servers, name, topic, tag.offsets) or _vacuum_is_due(
+        settings.lake.retention_h, commits, now
+    )
 
 
 def _newest(
-    settings: Settings, name: str, read_tag: TagReader[LakeTagT]
+    lake_root: str, name: str, read_tag: TagReader[LakeTagT]
 ) -> tuple[Commits[LakeTagT], LakeTagT | None]:
     """Return a table's newest commits, and the tag of the newest one; no commits if there is no table."""
-    table = TaggedTable.open(table_path(settings.lake_root, name), read_tag)
+    table = TaggedTable.open(table_path(lake_root, name), read_tag)
     commits = () if table is None else table.history(RECENT_COMMITS)
     return commits, commits[0].tag if commits else None
 
@@ -75,5 +77,5 @@ def _is_read(bootstrap_servers: str, topic: str, state: TopicState, offsets: Off
     return offsets.covers(unread_ends_of(bootstrap_servers, topic, state.ends, offsets))
 
 
-def _vacuum_is_due(settings: Settings, commits: Commits[LakeTagT], now: datetime | None) -> bool:
-    return vacuum_is_due(commits, settings.lake.retention_h, now or datetime.now(UTC))
+def _vacuum_is_due(retention_h: float, commits: Commits[LakeTagT], now: datetime | None) -> bool:
+    return vacuum_is_due(commits, retention_h, now or datetime.now(UTC))

@@ -71,7 +71,7 @@ def _recheck_candidate(settings: Settings, catalog: Catalog, read_model: str, nu
     Raises GateClosedError with what it lacks, QueryRefusedError when the stream driver refuses it, VersionChangeError when it
     has ended.
     """
-    version, live = _version(settings, read_model, number)
+    version, live = _version(settings.kafka.bootstrap_servers, read_model, number)
     if version.stage is not Stage.CANDIDATE:
         return None
     is_same_topic = live is None or live.source_topic == version.source_topic
@@ -92,7 +92,7 @@ def check_rollback(
 
     Raises RollbackRefusedError with what it lacks, unless `force`; VersionChangeError when it has ended.
     """
-    version, _ = _version(settings, read_model, number)
+    version, _ = _version(settings.kafka.bootstrap_servers, read_model, number)
     if version.stage is not Stage.PREVIOUS:
         return None
     if force:
@@ -176,8 +176,8 @@ def _begin_grace_times(home: Path, records: Iterable[ReadModelVersions]) -> dict
     return replaced
 
 
-def _version(settings: Settings, read_model: str, number: int) -> tuple[Version, Version | None]:
+def _version(bootstrap_servers: str, read_model: str, number: int) -> tuple[Version, Version | None]:
     """Return a version that has not ended, and the live one."""
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(bootstrap_servers) as registry:
         record = record_of(registry, read_model)
     return require_not_ended(record, number), record.live

@@ -62,7 +62,7 @@ def remove_leftovers(settings: Settings, read_model: str, number: int) -> None:
         for location in _locations(settings.checkpoints, settings.lake_root, read_model, number):
             if _remove(location):
                 LOG.info("removed %s", location)
-    for emission in _emissions(settings, read_model):
+    for emission in _emissions(settings.declaration_folders, read_model):
         with emission_lock(settings.home, emission.name, number, wait_s=LOCK_WAIT_S):
             _delete_topic(settings.kafka.bootstrap_servers, emission.version_topic(number))
             for location in _emission_locations(settings.checkpoints, emission.name, number):
@@ -79,7 +79,7 @@ def find_leftovers(settings: Settings, read_model: str, number: int) -> list[str
     """Return what is left of a version: topic names and paths."""
     topics = [changelog_topic(read_model, number)]
     locations = _locations(settings.checkpoints, settings.lake_root, read_model, number)
-    for emission in _emissions(settings, read_model):
+    for emission in _emissions(settings.declaration_folders, read_model):
         topics.append(emission.version_topic(number))
         locations += _emission_locations(settings.checkpoints, emission.name, number)
     admin = admin_client(settings.kafka.bootstrap_servers)
@@ -87,8 +87,8 @@ def find_leftovers(settings: Settings, read_model: str, number: int) -> list[str
     return left + [path for path in locations if _exists(path)]
 
 
-def _emissions(settings: Settings, read_model: str) -> list[Emission]:
-    emissions = load_catalog(settings.declaration_folders).emissions.values()
+def _emissions(folders: tuple[Path, ...], read_model: str) -> list[Emission]:
+    emissions = load_catalog(folders).emissions.values()
     return [emission for emission in emissions if emission.read_model == read_model]
 
 

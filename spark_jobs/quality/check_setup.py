@@ -64,7 +64,7 @@ def open_check(spark: SparkSession, settings: Settings, request: CheckRequest) -
         stores: list[Store] = []
         check = OpenedCheck(session, target, stores)
         try:
-            stores.extend(_store(name, settings, session, target) for name in request.stores)
+            stores.extend(_store(name, settings.lake_root, session, target) for name in request.stores)
         except BaseException:
             check.close()
             raise
@@ -124,14 +124,14 @@ def _reporter(settings: Settings, request: CheckRequest) -> StageReporter | None
     )
 
 
-def _store(name: StoreName, settings: Settings, session: CheckSession, target: Target) -> Store:
+def _store(name: StoreName, lake_root: str, session: CheckSession, target: Target) -> Store:
     """Return the named store of the target; raises QualityError when it does not exist."""
     model = target.model.name
     match name:
         case StoreName.LAKE:
-            return DeltaStore(name, session, target, table_path(settings.lake_root, model))
+            return DeltaStore(name, session, target, table_path(lake_root, model))
         case StoreName.STAGING:
-            path = staging_path(settings.lake_root, model, target.version.number)
+            path = staging_path(lake_root, model, target.version.number)
             return DeltaStore(name, session, target, path)
         case StoreName.CHANGELOG:
             return ChangelogStore(session, target)

@@ -1,6 +1,7 @@
 """The embedded query nodes: one materializer and one HTTP server per port, which share a store."""
 
 from http import HTTPStatus
+from pathlib import Path
 
 import httpx
 
@@ -78,7 +79,7 @@ def _node_processes(node: Settings) -> list[Process]:
         name=f"{node.node.name}-materializer",
         command=(python, "-m", "query_api.materializer"),
         start_order=START_ORDER,
-        is_ready=lambda: _is_materializer_alive(node),
+        is_ready=lambda: _is_materializer_alive(node.store_dir),
         environment=environment,
         stop_timeout_s=25,
         reads_declarations=True,
@@ -96,8 +97,8 @@ def _node_processes(node: Settings) -> list[Process]:
     return [materializer, http]
 
 
-def _is_materializer_alive(node: Settings) -> bool:
-    state = node_state.read(node.store_dir)
+def _is_materializer_alive(store_dir: Path) -> bool:
+    state = node_state.read(store_dir)
     return state is not None and state.age_s() < MATERIALIZER_AGE_S
 
 

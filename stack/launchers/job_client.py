@@ -71,15 +71,15 @@ def _is_local(arguments: Sequence[str]) -> bool:
         return False
 
 
-def server_socket(settings: Settings) -> Path:
+def server_socket(home: Path) -> Path:
     """Return the path of the server's socket."""
-    path = settings.home / "run" / "job-server.sock"
+    path = home / "run" / "job-server.sock"
     return unix_socket(path, path)
 
 
 def _connect_and_send(settings: Settings, request: JobRequest) -> socket.socket | None:
     """Return a connection to the server that has accepted the request; None if there is no server, or it ends."""
-    path = server_socket(settings)
+    path = server_socket(settings.home)
     with ExitStack() as unless_accepted:
         connection = unless_accepted.enter_context(socket.socket(socket.AF_UNIX))
         try:
@@ -120,14 +120,14 @@ def _start_and_send(settings: Settings, options: Sequence[str], request: JobRequ
 
 def _start(settings: Settings, options: Sequence[str], fingerprint: str) -> subprocess.Popen[bytes]:
     """Start a server that outlives this process, but not the stack of its home."""
-    log = _log(settings)
+    log = _log(settings.home)
     log.parent.mkdir(parents=True, exist_ok=True)
     if log.exists():
         log.replace(log.with_suffix(".log.1"))
     command = [sys.executable, "-m", "stack.launchers.job_server_submit", *options, str(SERVER)]
     with log.open("ab") as output:
         return subprocess.Popen(
-            [*command, "--socket", str(server_socket(settings)), "--fingerprint", fingerprint],
+            [*command, "--socket", str(server_socket(settings.home)), "--fingerprint", fingerprint],
             cwd=CHECKOUT,
             env={**os.environ, **settings_environment(settings), MARKER: marker(settings.home)},
             stdin=subprocess.DEVNULL,
@@ -156,13 +156,13 @@ def _fingerprint(settings: Settings, options: Sequence[str]) -> str:
     return hashlib.sha256(json.dumps(everything).encode()).hexdigest()
 
 
-def _log(settings: Settings) -> Path:
-    return log_path(settings.home, "job-server")
+def _log(home: Path) -> Path:
+    return log_path(home, "job-server")
 
 
 def _end_of_log(settings: Settings) -> str:
     try:
-        lines = _log(settings).read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:]
+        lines = _log(settings.home).read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:]
     except OSError:
         lines = []
-    return "\n".join((f"Its log is {_log(settings)}, which ends with:", *lines))
+    return "\n".join((f"Its log is {_log(settings.home)}, which ends with:", *lines))

@@ -77,7 +77,7 @@ class Home:
     @property
     def server(self) -> int:
         """The id of the server's Python process; 0 if there is none."""
-        path = server_socket(self.settings).with_suffix(".lock")
+        path = server_socket(self.settings.home).with_suffix(".lock")
         return int(holder_of(path)) if is_locked(path) else 0
 
     @property
@@ -184,7 +184,7 @@ def test_a_failed_job_says_why_and_leaves_no_server(home: Home, capfd: pytest.Ca
 def test_the_server_ends_when_no_job_comes(home: Home) -> None:
     assert home.run(*LIGHT, lake_keep_session_s=1) == 0
     wait_until(lambda: not home.server, "the server has ended", TIMEOUT_S)
-    assert not server_socket(home.settings).exists()
+    assert not server_socket(home.settings.home).exists()
 
 
 def test_without_the_setting_there_is_no_server(home: Home) -> None:

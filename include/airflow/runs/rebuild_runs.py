@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import dataclass
+from pathlib import Path
 
 from include.airflow.client import AirflowApi, AirflowUnavailableError
 from include.airflow.login import airflow_api
@@ -29,7 +30,10 @@ class AbortedRebuild:
 
 def has_ended(settings: Settings, run_id: str) -> bool:
     """Return whether no DAG has an active run with this id that builds versions; raises AirflowUnavailableError."""
-    return _active_dag(settings, airflow_api(settings.home, settings.airflow), run_id) is None
+    return (
+        _active_dag(settings.declaration_folders, airflow_api(settings.home, settings.airflow), run_id)
+        is None
+    )
 
 
 def abort_rebuild(settings: Settings, read_model: str) -> AbortedRebuild:
@@ -66,7 +70,7 @@ def _end_run(settings: Settings, run_id: str) -> None:
     """Mark the run as failed, which stops its tasks. Without Airflow none of them runs."""
     try:
         api = airflow_api(settings.home, settings.airflow)
-        dag_id = _active_dag(settings, api, run_id)
+        dag_id = _active_dag(settings.declaration_folders, api, run_id)
         if dag_id is not None:
             api.set_note(dag_id, run_id, f"{ABORTED}{api.note(dag_id, run_id)}")
             api.mark_run(dag_id, run_id, "failed")
@@ -74,7 +78,7 @@ def _end_run(settings: Settings, run_id: str) -> None:
         LOG.warning("the run %s is not ended, its next task fails: %s", run_id, error)
 
 
-def _active_dag(settings: Settings, api: AirflowApi, run_id: str) -> str | None:
-    topics = rebuilt_topics(load_catalog(settings.declaration_folders))
+def _active_dag(folders: tuple[Path, ...], api: AirflowApi, run_id: str) -> str | None:
+    topics = rebuilt_topics(load_catalog(folders))
     dags = (REBUILD_DAG, *map(topic_rebuild_dag, topics))
     return next((dag_id for dag_id in dags if api.run_state(dag_id, run_id) in ACTIVE), None)

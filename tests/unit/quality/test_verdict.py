@@ -158,4 +158,4 @@ def test_the_command_line_ends_with_the_verdicts_code(
 ) -> None:
     job(settings, writes, None)()
 
-    assert _show(Console(), settings, NAME) == code
+    assert _show(Console(), settings.home, NAME) == code
