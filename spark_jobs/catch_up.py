@@ -23,9 +23,8 @@ from include.versions.transitions import require_not_ended
 from include.versions.version_lock import version_lock
 from include.versions.version_record import Stage, Version
 from include.work_progress import WorkProgress
-from spark_jobs.runtime.job_logging import configure_logging
 from spark_jobs.runtime.job_progress import RecordsRead
-from spark_jobs.runtime.session import spark_session
+from spark_jobs.runtime.session import configure_logging, spark_session
 from spark_jobs.streaming.progress import ProgressListener, add_progress_listener
 from spark_jobs.streaming.specs.folds import catch_up_spec
 from spark_jobs.streaming.stream_context import StreamContext

@@ -16,7 +16,7 @@ from include.lake.tags import CommitTag
 from include.position import Offsets
 from include.settings import Settings
 from include.stream.checkpoints import compaction_checkpoint
-from spark_jobs.folding.fold_query import KafkaSource
+from spark_jobs.folding.kafka_source import KafkaSource
 from spark_jobs.lake.changelog_batch import RecordCounts, count_records, readable
 from spark_jobs.lake.live_lake import (
     LiveLake,

@@ -24,7 +24,7 @@ from include.versions.transitions import require_not_ended
 from include.versions.version_record import Stage, Version
 from spark_jobs.comparison.live_fold import no_replay_because, replayed_states, stored_states
 from spark_jobs.comparison.state_difference import StateDifference, compare_states
-from spark_jobs.folding.expressions.rules import field_texts
+from spark_jobs.folding.expressions.columns import field_texts
 from spark_jobs.folding.replay import IdsOf, source_ends, with_needed_schema_ids
 from spark_jobs.lake.lake_table import LakeTable
 from spark_jobs.runtime.lake_job import run_lake_job

@@ -23,7 +23,7 @@ from include.versions.explanation import ExplainedVersion, Explanation, failure_
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Stage, Version
 from spark_jobs.folding.decode import good_events
-from spark_jobs.folding.expressions.event_frames import with_short_names, without_short_names
+from spark_jobs.folding.expressions.columns import with_short_names, without_short_names
 from spark_jobs.folding.key_columns import is_record_key
 from spark_jobs.folding.key_events import (
     counted_from,

@@ -24,10 +24,8 @@ from include.parent_death import die_with_parent
 from include.settings import Settings
 from include.spark.job_protocol import ACCEPTED, OUTPUTS, REFUSED, JobRequest, receive_request, send_status
 from include.spark.lake_config import lake_config
-from spark_jobs.runtime import kept_session
-from spark_jobs.runtime.job_logging import configure_logging
-from spark_jobs.runtime.memory_release import release_memory
-from spark_jobs.runtime.session import spark_session
+from spark_jobs.runtime.lake_job import keep_session, release_memory
+from spark_jobs.runtime.session import configure_logging, spark_session
 
 LOG = logging.getLogger("foldlake.job-server")
 # A server that ends releases its lock within seconds.
@@ -50,7 +48,7 @@ def main() -> None:
     path: Path = arguments.socket
     with file_lock(path.with_suffix(".lock"), wait_s=LOCK_WAIT_S, error=_another_server):
         spark = spark_session("foldlake-job-server", lake_config(settings.lake))
-        kept_session.keep(spark)
+        keep_session(spark)
         path.unlink(missing_ok=True)
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(path))

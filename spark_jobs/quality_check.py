@@ -21,8 +21,8 @@ from include.settings import Settings
 from include.versions.version_lock import staging_lock
 from spark_jobs.quality import results
 from spark_jobs.quality.run import run_check
-from spark_jobs.runtime.job_logging import configure_logging
 from spark_jobs.runtime.lake_job import lake_session
+from spark_jobs.runtime.session import configure_logging
 
 LOG = logging.getLogger("foldlake.quality")
 PASSED, FAILED = 0, 1

@@ -39,8 +39,7 @@ from spark_jobs.folding.fold_fingerprint import has_exact_sums, incompatibility,
 from spark_jobs.folding.fold_query import changelog_stream
 from spark_jobs.folding.schema_cache import FixedSchemas
 from spark_jobs.routing.declared_failures import failure_checks
-from spark_jobs.runtime.job_logging import configure_logging
-from spark_jobs.runtime.session import spark_session
+from spark_jobs.runtime.session import configure_logging, spark_session
 from spark_jobs.streaming.query_set import QuerySet
 from spark_jobs.streaming.query_spec import QueryEndpoints, QuerySpec, TriggerSettings
 from spark_jobs.streaming.specs.dead_letters import dead_letter_spec

@@ -13,8 +13,7 @@ from include.settings import Settings
 from include.spark.stream_config import stream_config, stream_task_slots
 from include.stream.standby import is_standby, wait_for_turn
 from include.waiting import wait_for
-from spark_jobs.runtime.job_logging import configure_logging
-from spark_jobs.runtime.session import spark_session
+from spark_jobs.runtime.session import configure_logging, spark_session
 from spark_jobs.streaming.progress import ProgressPublisher, add_progress_listener
 from spark_jobs.streaming.query_set import QuerySet, SpecDiscovery, spec_modules
 from spark_jobs.streaming.read_model_setup import set_up_read_models

@@ -15,7 +15,7 @@ from include.spark.stream_config import (
 
 # The process of a job needs the settings as variables, and this one.
 PYTHON_VARIABLE = "FOLDLAKE_PYTHON"
-# The job server collects its heap after every job (spark_jobs/runtime/memory_release.py). With these options the collector then returns
+# The job server collects its heap after every job (spark_jobs/runtime/lake_job.py). With these options the collector then returns
 # what is free beyond this share; without them it never returns what a job has once used.
 SHRINK_HEAP = "-XX:+UseAdaptiveSizePolicyWithSystemGC -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
 

@@ -3,7 +3,7 @@
 import re
 import signal
 
-# The driver's own log (spark_jobs/runtime/job_logging.py).
+# The driver's own log (spark_jobs/runtime/session.py).
 LOGGED = re.compile(r"^\S+ \S+Z (?:ERROR|CRITICAL) [\w.]+: (?P<error>.+)$")
 # The last line of a Python traceback, the first one of a Java stack trace (after a colon: one that Python has passed on), and its causes.
 RAISED = re.compile(

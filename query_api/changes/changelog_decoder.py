@@ -12,8 +12,7 @@ from include.kafka.record_schema import RecordSchema
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.state_record import StateRecord, decode_state_record
 from include.position import Position
-from query_api.changes.key_change import ChangeEvent
-from query_api.changes.key_history import KeyHistory, KeyState, Point
+from query_api.changes.key_change import ChangeEvent, KeyHistory, KeyState, Point
 
 REGISTRY_RETRY_S = 1.0
 

@@ -1,11 +1,16 @@
-"""Whether a stream can continue after the position that a client gives."""
+"""Whether a stream can continue after the position that a client gives, and the changes between that position and those in memory.
 
+The catch-up reads the changelog with a consumer of its own for that time.
+"""
+
+import threading
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 
-from query_api.changes.change_feed import ChangeFeed
-from query_api.changes.recent_changes import RecentChanges
-from query_api.changes.stream_position import StreamPosition
+from query_api.changes.change_feeds import BATCH_RECORDS, POLL_S, ChangeFeed
+from query_api.changes.key_change import ChangeEvent
+from query_api.changes.recent_changes import RecentChanges, StreamPosition, position_text
 
 # Removals are kept on the changelog for a day (Kafka's delete.retention.ms): a client that was away for longer may miss one.
 RESUME_LIMIT_S = 12 * 3600
@@ -30,3 +35,56 @@ def why_not_resumable(position: StreamPosition, feed: ChangeFeed, recent: Recent
         if any(given > high for given, (_, high) in zip(position.offsets, bounds, strict=True)):
             return "the changelog ends before the position: it was created again"
     return ""
+
+
+# At the same time in each process: each has a consumer, with its own connections and up to 32 MB of fetched records.
+CATCH_UPS = 4
+WAIT_S = 1.0
+
+_free = threading.BoundedSemaphore(CATCH_UPS)
+
+
+class CatchUp:
+    """Reads a feed's changelog from a position on. One thread uses it.
+
+    offsets: the position, of each partition the next offset; advances with each batch.
+    """
+
+    def __init__(self, feed: ChangeFeed, recent: RecentChanges, offsets: Sequence[int]) -> None:
+        self.offsets = tuple(offsets)
+        self._feed = feed
+        self._recent = recent
+
+    def batches(self, at_s: int) -> Iterator[list[tuple[bytes, ChangeEvent]]]:
+        """Yield changes, each with the id of its event, until `recent` contains all that follow; an empty batch now and then.
+
+        at_s: Unix time of the position. Raises ChangelogLostError, KafkaUnavailableError.
+        """
+        if self._is_done():
+            return
+        while not _free.acquire(timeout=WAIT_S):
+            yield []
+        try:
+            yield from self._read(at_s)
+        finally:
+            _free.release()
+
+    def _read(self, at_s: int) -> Iterator[list[tuple[bytes, ChangeEvent]]]:
+        source = self._feed.source
+        reader = self._feed.new_reader()
+        decoder = self._feed.new_decoder()
+        try:
+            reader.assign(dict(enumerate(self.offsets)))
+            while not self._is_done() and not self._feed.end_reason:
+                found = []
+                for _, _, message in reader.records(reader.poll(BATCH_RECORDS, POLL_S)):
+                    change = decoder.change(message)
+                    if change is not None:
+                        found.append((position_text(source.version, at_s, reader.position).encode(), change))
+                self.offsets = reader.position
+                yield found
+        finally:
+            reader.close()
+
+    def _is_done(self) -> bool:
+        return self._recent.first_after(self.offsets) is not None

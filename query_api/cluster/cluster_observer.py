@@ -1,17 +1,20 @@
-"""Reads the cluster's metadata about once a second: versions, topics, the consumer group, the end offsets of sources and changelogs."""
+"""Reads the cluster's metadata about once a second: versions, topics, the consumer group, the end offsets of sources and changelogs.
+
+A promotion takes effect before the next regular reading: another thread follows the version registry's topic.
+"""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from confluent_kafka import OFFSET_END, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import OFFSET_END, Consumer, KafkaException, TopicCollection, TopicPartition
 
 from include.boot_clock import NEVER, Moment
 from include.errors import KafkaUnavailableError
 from include.kafka.ends.record_ends import Partition, RecordEnds
 from include.kafka.log_reading import log_consumer
-from include.kafka.topics import admin_client
+from include.kafka.topics import VERSION_REGISTRY_TOPIC, admin_client
 from include.nodes.node_url import PeerRule
 from include.nodes.routing_table import RoutingTable, member_url, routing_table
 from include.position import Offsets
@@ -170,3 +173,30 @@ class ClusterObserver:
             return {}
         found = self._consumer.offsets_for_times(wanted, timeout=REQUEST_TIMEOUT_S)
         return {(p.topic, p.partition): p.offset for p in found if p.error is None and p.offset >= 0}
+
+
+POLL_S = 0.5
+
+
+class RegistryWatch:
+    """Calls `on_change` for every appended record. One thread calls `run_once` in a loop."""
+
+    def __init__(self, bootstrap_servers: str, on_change: Callable[[], None]) -> None:
+        self._bootstrap_servers = bootstrap_servers
+        self._on_change = on_change
+        self._consumer: Consumer | None = None
+
+    def run_once(self) -> None:
+        """Wait briefly for the next record. The node's regular poll finds what is missed while Kafka is unavailable."""
+        if self._consumer is None:
+            self._consumer = log_consumer(self._bootstrap_servers, fetch_wait_ms=int(POLL_S * 1000))
+            self._consumer.assign([TopicPartition(VERSION_REGISTRY_TOPIC, 0, OFFSET_END)])
+        message = self._consumer.poll(POLL_S)
+        if message is None:
+            return
+        error = message.error()
+        if error is None:
+            self._on_change()
+        elif error.name() != "_PARTITION_EOF":
+            # The topic does not exist yet, or the broker is unavailable: librdkafka retries.
+            time.sleep(POLL_S)

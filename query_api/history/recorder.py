@@ -9,10 +9,14 @@ from pathlib import Path
 
 from include.nodes.partition_report import PartitionReport
 from query_api.cluster.node_state import ModelState, NodeState, VersionState
-from query_api.history import history_file
-from query_api.history.append_times import RecordLocation, TimeSource, TopicEnds
-from query_api.history.arrival import Arrival
-from query_api.history.samples import INTERVAL_S, HistorySample
+from query_api.history.latencies import Arrival, RecordLocation, TimeSource, TopicEnds
+from query_api.history.samples import (
+    INTERVAL_S,
+    HistorySample,
+    read_history,
+    remove_history,
+    write_history,
+)
 
 # Of records whose time is read in one second, over all read models.
 MAX_READINGS = 16
@@ -56,7 +60,7 @@ class HistoryRecorder:
         self._record_times: TimeSource | None = None
         self._ends = TopicEnds()
         self._intervals: dict[Key, _Interval] = {}
-        self._history = history_file.read(store_dir)
+        self._history = read_history(store_dir)
         self._next_sample_s = _next(time.time())
         self._turn = 0
 
@@ -88,7 +92,7 @@ class HistoryRecorder:
         """Close the connection to Kafka, and remove the file."""
         if self._record_times is not None:
             self._record_times.close()
-        history_file.remove(self._store_dir)
+        remove_history(self._store_dir)
 
     def _note_latencies(self, live: Mapping[Key, tuple[ModelState, VersionState]]) -> None:
         wanted: dict[RecordLocation, tuple[Key, Arrival]] = {}
@@ -121,7 +125,7 @@ class HistoryRecorder:
             self._history.add(key[0], self._sample(key, version, folded[key], now_s))
         self._history.expire(now_s)
         try:
-            history_file.write(self._store_dir, self._history)
+            write_history(self._store_dir, self._history)
         except OSError as error:
             log.warning("cannot publish the history of the last hour: %s", error)
 

@@ -1,9 +1,18 @@
-"""The samples of the last hour, in a ring of fixed size for each read model."""
+"""The samples of the last hour, in a ring of fixed size for each read model.
 
+A node's materializer shows them to the HTTP workers through a file in memory.
+"""
+
+import json
+import shutil
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, fields
+from pathlib import Path
 from typing import Any
+
+from include.files import write_atomically
+from query_api.memory_folder import memory_folder, memory_folders
 
 INTERVAL_S = 10
 KEPT_S = 3600
@@ -69,3 +78,38 @@ class History:
 def _columns(samples: Iterable[HistorySample]) -> dict[str, list[Any]]:
     rows = [astuple(sample) for sample in samples]
     return {column: [row[index] for row in rows] for index, column in enumerate(COLUMNS)}
+
+
+FOLDER = "history"
+FILE = "samples.json"
+
+
+def write_history(store_dir: Path, history: History) -> None:
+    """Replace the file; raises OSError."""
+    write_atomically(memory_folder(store_dir, FOLDER) / FILE, json.dumps(history.as_json()))
+
+
+def read_columns(store_dir: Path) -> dict[str, Any]:
+    """Return the samples as `History.as_json` does; empty before the first ones."""
+    for folder in memory_folders(store_dir, FOLDER):
+        try:
+            found = json.loads((folder / FILE).read_bytes())
+        except (OSError, ValueError):
+            continue
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def read_history(store_dir: Path) -> History:
+    """Return the samples that an earlier process has left; none if another release wrote them."""
+    try:
+        return History.from_json(read_columns(store_dir))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return History()
+
+
+def remove_history(store_dir: Path) -> None:
+    """Remove the file and its folder."""
+    for folder in memory_folders(store_dir, FOLDER):
+        shutil.rmtree(folder, ignore_errors=True)

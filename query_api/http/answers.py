@@ -8,8 +8,8 @@ from flask import Response
 from include.nodes.peers import AS_OF_HEADER, LAG_HEADER, SERVED_HEADER, VERSION_HEADER, ServedOffset
 from include.position import position_text
 from query_api.cluster.node_state import PartitionState
-from query_api.lookup.key_location import Role
-from query_api.lookup.local_results import AnswerAge, LocalAnswer
+from query_api.lookup.lookup_results import AnswerAge, LocalAnswer
+from query_api.lookup.routing import Role
 
 CONTENT_TYPE = ("Content-Type", "application/json")
 CACHE_CONTROL = ("Cache-Control", "no-store")

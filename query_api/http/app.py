@@ -27,7 +27,7 @@ from query_api.http.request_checks import AllowedHosts, check_request
 from query_api.http.request_parameters import Areas
 from query_api.http.status.status_routes import status_blueprint
 from query_api.lookup.client_slots import ClientSlots
-from query_api.lookup.lookup_failures import LookupFailedError
+from query_api.lookup.lookup_results import LookupFailedError
 from query_api.lookup.lookups import Lookups
 from query_api.status.node_view import NodeView
 

@@ -18,9 +18,9 @@ from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
 from query_api.lookup.lookups import Lookups
 from query_api.lookup.partition_status import local_reports, merged, peer_reports
 from query_api.metrics.node_metrics import NodeReading, node_exposition
-from query_api.metrics.stream_metrics import stream_exposition
-from query_api.status.newest_checks import newest_checks
-from query_api.status.readiness import readiness
+from query_api.metrics.status_metrics import stream_exposition
+from query_api.status.node_view import readiness
+from query_api.status.quality import newest_checks
 
 # Each reading of the stream's status occupies a thread for a second, and longer while Kafka does not answer.
 STREAM_READINGS = 4

@@ -19,11 +19,11 @@ from query_api.http.lookups.router import KEY_PARAMETER, version_number
 from query_api.http.problems import ProblemError
 from query_api.http.request_parameters import Areas, parameters, require_prefix
 from query_api.lookup.bounding_box import Area
-from query_api.lookup.key_location import KeyLocation
 from query_api.lookup.local_lookup import LocalLookup
-from query_api.lookup.local_results import AnswerAge, LocalPage
+from query_api.lookup.lookup_results import AnswerAge, LocalPage
 from query_api.lookup.lookups import Lookups
 from query_api.lookup.model_pages import Cursor, InvalidCursorError, ModelPages, Part, PartQuery
+from query_api.lookup.routing import KeyLocation
 from query_api.store.base import KeyRange
 
 # Read for one page of a box, whose records may be few: decoding them occupies a worker for about 0.1 s.

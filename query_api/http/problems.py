@@ -5,7 +5,7 @@ from http import HTTPStatus
 from include.nodes.peers import REASON_HEADER
 from query_api.http.answers import CACHE_CONTROL, NODE_HEADER, Reply, age_headers
 from query_api.http.json_text import dumps
-from query_api.lookup.lookup_failures import LookupFailedError
+from query_api.lookup.lookup_results import LookupFailedError
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:foldlake:problem:"

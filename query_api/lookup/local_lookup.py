@@ -14,13 +14,10 @@ from include.settings import Placement, Settings
 from query_api.cluster.node_state import ModelState, NodeState, NodeStateWatch, PartitionState
 from query_api.errors import StoreDamagedError, StoreMissingError
 from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
-from query_api.lookup.commit_wait import CommitWait
-from query_api.lookup.key_location import KeyLocation
-from query_api.lookup.local_results import LocalAnswer, LocalPage
-from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
+from query_api.lookup.lookup_results import FailureReason, LocalAnswer, LocalPage, LookupFailedError
 from query_api.lookup.open_stores import OpenStore, OpenStores
-from query_api.lookup.position_bound import MAX_WAIT_S, PositionBound
-from query_api.lookup.routing import partition_of
+from query_api.lookup.position_bound import MAX_WAIT_S, CommitWait, PositionBound
+from query_api.lookup.routing import KeyLocation, partition_of
 from query_api.lookup.served_offsets import ServedOffsets
 from query_api.store.backends import load_backend, load_shared_backends
 from query_api.store.base import ALL_KEYS, ChangelogPosition, KeyRange, StoredRecord

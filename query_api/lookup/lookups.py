@@ -16,12 +16,10 @@ from include.nodes.peers import (
     Peers,
     ServedOffset,
 )
-from query_api.lookup.key_location import KeyLocation
 from query_api.lookup.local_lookup import LocalLookup
-from query_api.lookup.local_results import LocalAnswer
-from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
+from query_api.lookup.lookup_results import FailureReason, LocalAnswer, LookupFailedError
 from query_api.lookup.position_bound import MAX_WAIT_S, PositionBound
-from query_api.lookup.routing import attempts
+from query_api.lookup.routing import KeyLocation, attempts
 
 # After these failures, another node may still have the answer.
 TRY_ELSEWHERE = frozenset({FailureReason.NOT_OWNER, FailureReason.NOT_READY})

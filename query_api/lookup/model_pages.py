@@ -19,12 +19,10 @@ from include.nodes.peers import PeerDownError
 from include.nodes.record_target import records_path
 from include.settings import Placement
 from query_api.lookup.bounding_box import Area
-from query_api.lookup.key_location import KeyLocation
 from query_api.lookup.local_lookup import LocalLookup
-from query_api.lookup.local_results import AnswerAge
-from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
+from query_api.lookup.lookup_results import AnswerAge, FailureReason, LookupFailedError
 from query_api.lookup.lookups import Lookups
-from query_api.lookup.routing import attempts
+from query_api.lookup.routing import KeyLocation, attempts
 
 # A page of a thousand records can be a megabyte.
 PAGE_TIMEOUT_S = 5.0

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from include.files import PRIVATE_FILE
-from query_api.lookup.key_location import KeyLocation
+from query_api.lookup.routing import KeyLocation
 
 DIRECTORY = "served"
 LOCKS_FILE = "slots"

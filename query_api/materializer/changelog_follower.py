@@ -16,9 +16,8 @@ from include.kafka.wire_format import UndecodableError
 from include.position import Position
 from query_api.cluster.node_state import PartitionState
 from query_api.errors import FollowingStoppedError, StoreFullError
-from query_api.history.arrival import Arrival
-from query_api.materializer.changelog_batch import ChangelogBatch, RemovedKeys
-from query_api.materializer.followed_partition import FollowedPartition
+from query_api.history.latencies import Arrival
+from query_api.materializer.followed_partitions import ChangelogBatch, FollowedPartition, RemovedKeys
 from query_api.store.base import Change, ChangelogPosition, StoreWriter
 
 # A record is applied as soon as it arrives, in a batch with up to this many others that have arrived by then.

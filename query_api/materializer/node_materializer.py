@@ -18,24 +18,21 @@ from include.nodes.peers import Peers
 from include.nodes.placements import placements
 from include.settings import Settings
 from query_api.cluster import node_state
-from query_api.cluster.cluster_observer import ClusterObserver, ClusterView
+from query_api.cluster.cluster_observer import ClusterObserver, ClusterView, RegistryWatch
 from query_api.cluster.membership import Membership
 from query_api.cluster.node_state import NodeState, PartitionState
-from query_api.cluster.registry_watch import RegistryWatch
 from query_api.errors import FencedError
-from query_api.history.append_times import RecordTimes
-from query_api.history.arrival import Arrival
+from query_api.history.latencies import Arrival, RecordTimes
 from query_api.history.recorder import HistoryRecorder
 from query_api.lookup.partition_status import peer_reports
 from query_api.materializer.clock_watch import ClockWatch
-from query_api.materializer.fold_watch import FoldWatch
+from query_api.materializer.fold_watch import FoldWatch, forget_lost, read_all_served
 from query_api.materializer.reconcile import (
     build_state,
     previous_state,
     target_partitions,
     with_standstill,
 )
-from query_api.materializer.served_reset import forget_lost, read_all_served
 from query_api.materializer.version_follower import VersionFollower, VersionReference
 from query_api.materializer.version_followers import Key, VersionFollowers
 from query_api.store.backends import load_backend, load_shared_backends

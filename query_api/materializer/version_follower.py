@@ -19,9 +19,9 @@ from query_api.errors import (
     StoreUnusableError,
     StoreWriteError,
 )
-from query_api.history.arrival import Arrival
+from query_api.history.latencies import Arrival
 from query_api.materializer.changelog_follower import ChangelogFollower
-from query_api.materializer.shared_partitions import REFRESH_INTERVAL_S, SharedPartitions
+from query_api.materializer.followed_partitions import REFRESH_INTERVAL_S, SharedPartitions
 from query_api.store.background_check import BackgroundCheck
 from query_api.store.base import Binding, StoreWriter
 from query_api.store.commit_signal import announce_commit

@@ -17,7 +17,7 @@ from include.boot_clock import Moment
 from include.versions.version_record import ENDED_STAGES, Stage
 from query_api.cluster.cluster_observer import ClusterView
 from query_api.errors import StoreUnusableError, StoreWriteError
-from query_api.history.arrival import Arrival
+from query_api.history.latencies import Arrival
 from query_api.materializer.reconcile import FollowerStatus, versions_to_follow
 from query_api.materializer.version_follower import VersionReference
 from query_api.store.directory import StoreDirectory

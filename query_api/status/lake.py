@@ -8,7 +8,7 @@ from query_api.cluster.node_state import NodeState
 from query_api.status.node_view import NodeView
 
 
-def read(view: NodeView) -> list[dict[str, Any]]:
+def read_lake(view: NodeView) -> list[dict[str, Any]]:
     """Return one entry for each table of a read model and each event table, also for one that does not exist yet.
 
     events_behind: of a read model's table; None if this node does not know the end of the source.

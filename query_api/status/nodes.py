@@ -1,4 +1,7 @@
-"""The section `nodes`: every node, whether it should get requests, and what is wrong with its answers."""
+"""The sections `nodes` and `partitions`.
+
+Every node, whether it should get requests, and what is wrong with its answers; the owner, the standbys and the lag of every partition.
+"""
 
 import json
 from http import HTTPStatus
@@ -6,13 +9,13 @@ from typing import Any
 
 from include.nodes.peers import HOP_ANY, PeerDownError, Peers
 from query_api.cluster.node_state import NodeState
-from query_api.status.node_view import NodeView
-from query_api.status.readiness import readiness
+from query_api.lookup.partition_status import local_reports, merged, peer_reports
+from query_api.status.node_view import NodeView, readiness
 
 READY, DEGRADED, NOT_READY, SILENT = "ready", "degraded", "not ready", "no answer"
 
 
-def read(view: NodeView) -> list[dict[str, Any]]:
+def read_nodes(view: NodeView) -> list[dict[str, Any]]:
     """Return each node: `node`, `url`, `is_self`, `state`, `reasons`, and the number of live partitions that it owns."""
     state = view.state()
     if state is None:
@@ -57,3 +60,27 @@ def _node(name: str, url: str, condition: str, reasons: list[str]) -> dict[str, 
         "reasons": reasons,
         "owned_partitions": 0,
     }
+
+
+def read_partitions(view: NodeView) -> list[dict[str, Any]]:
+    """Return one entry for each partition, as `/api/partitions` does; owner and standbys are names of nodes where these are known."""
+    state = view.state()
+    if state is None:
+        return []
+    names = {**state.nodes, state.url: state.node}
+    reports = merged(local_reports(view.lookups.local), peer_reports(view.lookups.peers, state))
+    return [
+        {
+            "read_model": report.read_model,
+            "version": report.version,
+            "stage": report.stage,
+            "partition": report.partition,
+            "owner": None if report.owner is None else names.get(report.owner, report.owner),
+            "standbys": [names.get(url, url) for url in report.standbys],
+            "placement": report.placement.value,
+            "is_ready": report.is_ready,
+            "lag_records": report.lag_records,
+            "events_behind": report.events_behind,
+        }
+        for report in reports
+    ]

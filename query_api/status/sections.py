@@ -5,19 +5,14 @@ from typing import Any
 
 from include.status.measurement import read_stream_status
 from include.stream.launch_failures import read as read_failed_launches
-from query_api.history import history_file
-from query_api.history.samples import INTERVAL_S
-from query_api.status import (
-    lake,
-    nodes,
-    partitions,
-    quality,
-    rebuilds,
-    services,
-    versions,
-)
+from query_api.history.samples import INTERVAL_S, read_columns
+from query_api.status.lake import read_lake
 from query_api.status.node_view import NodeView
+from query_api.status.nodes import read_nodes, read_partitions
+from query_api.status.quality import read_quality
+from query_api.status.services import read_services
 from query_api.status.status_document import SectionSource
+from query_api.status.versions import read_rebuilds, read_versions
 
 
 def _stream(view: NodeView) -> dict[str, Any]:
@@ -35,20 +30,20 @@ def _stream(view: NodeView) -> dict[str, Any]:
 
 def _history(view: NodeView) -> dict[str, Any]:
     """Return `interval_s`, and `models`: what this node has measured in the last hour, read model -> field of a sample -> its values."""
-    return {"interval_s": INTERVAL_S, "models": history_file.read_json(view.settings.store_dir)}
+    return {"interval_s": INTERVAL_S, "models": read_columns(view.settings.store_dir)}
 
 
 # What costs little is read every second. Reading the stream opens connections to Kafka and takes about a second; the tables' logs are
 # on a disk, or on a file system elsewhere.
 _READ = (
-    ("services", services.read, 3.0),
-    ("nodes", nodes.read, 1.0),
-    ("versions", versions.read, 2.0),
-    ("rebuilds", rebuilds.read, 3.0),
+    ("services", read_services, 3.0),
+    ("nodes", read_nodes, 1.0),
+    ("versions", read_versions, 2.0),
+    ("rebuilds", read_rebuilds, 3.0),
     ("stream", _stream, 5.0),
-    ("partitions", partitions.read, 1.0),
-    ("lake", lake.read, 15.0),
-    ("quality", quality.read, 5.0),
+    ("partitions", read_partitions, 1.0),
+    ("lake", read_lake, 15.0),
+    ("quality", read_quality, 5.0),
     ("history", _history, 5.0),
 )
 

@@ -15,7 +15,7 @@ REGISTRY_EFFECT = "Lookups and folds go on; new schemas wait."
 AIRFLOW_EFFECT = "Lookups and folds go on; rebuilds, compaction and quality checks wait."
 
 
-def read(view: NodeView) -> list[dict[str, Any]]:
+def read_services(view: NodeView) -> list[dict[str, Any]]:
     """Return each server: `service`, `is_up`, `detail` (empty if it is up) and `effect` of its absence."""
     return [_kafka(view), _registry(view), _airflow(view)]
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from include.boot_clock import Moment, age_s, boot_id
 from include.nodes.key_sample import NO_SAMPLING, KeySample
-from include.position import Offsets
+from include.position import Offsets, supersedes
 from query_api.store.checks import CheckExtent, StoreCheck
 
 
@@ -251,3 +251,24 @@ class StoreBackend(Protocol):
 
     def remove(self, path: Path) -> None:
         """Remove what the store has outside of its directory, if this node uses it; raises StoreWriteError."""
+
+
+def newest_changes(changes: Iterable[Change]) -> tuple[dict[bytes, Change], set[bytes]]:
+    """Return the effective change of each key, and the keys that the batch deletes at any point.
+
+    After a deletion, later changes of the key apply regardless of the record stored before.
+    """
+    newest: dict[bytes, Change] = {}
+    deleted: set[bytes] = set()
+    for change in changes:
+        earlier = newest.get(change.key)
+        if change.value is None:
+            deleted.add(change.key)
+        elif (
+            earlier is not None
+            and earlier.value is not None
+            and not supersedes(change.event_count, earlier.event_count)
+        ):
+            continue
+        newest[change.key] = change
+    return newest, deleted

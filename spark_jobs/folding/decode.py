@@ -33,8 +33,7 @@ from spark_jobs.folding.event_rules import (
     text_is_invalid,
     time_is_out_of_range,
 )
-from spark_jobs.folding.expressions.event_frames import with_short_names
-from spark_jobs.folding.expressions.rules import column_of
+from spark_jobs.folding.expressions.columns import column_of, with_short_names
 from spark_jobs.folding.logical_conversion import comparison_of, event_column
 
 LOG = logging.getLogger(__name__)

@@ -1,10 +1,15 @@
-"""The rules that a decoded event must satisfy to be folded, as native columns."""
+"""The rules that a decoded event must satisfy to be folded, as native columns.
+
+Kafka's own Java client computes the partition of a key, without a Python worker.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 from functools import reduce
 from operator import or_
+from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import Column
 from pyspark.sql.functions import (
     coalesce,
@@ -32,7 +37,6 @@ from include.kafka.logical_types import LogicalType, field_types
 from include.kafka.record_key import MAX_KEY_BYTES
 from include.kafka.record_schema import RecordSchema
 from spark_jobs.folding.expressions.failed_expressions import attempt
-from spark_jobs.folding.key_partition import partition_of_key
 
 # Python, Avro and Delta libraries represent the years 1 to 9999. Two days at each end are left out: in another time zone, or when
 # Python computes a time zone's offset, they may be in the year 0 or 10000.
@@ -167,3 +171,34 @@ def _any(conditions: Iterable[Column | None]) -> Column:
 
 def _is_true(condition: Column) -> Column:
     return coalesce(condition, lit(False))  # noqa: FBT003 - a literal column
+
+
+KAFKA_UTILS = "org.apache.kafka.common.utils.Utils"
+POSITIVE = 0x7FFFFFFF
+
+
+def partition_of_key(key: Column, partitions: int) -> Column:
+    """Return the partition that the Java client's default partitioner assigns to each key, a binary column; null for null.
+
+    Source: org.apache.kafka.clients.producer.internals.BuiltInPartitioner.partitionForKey.
+    """
+    return _murmur2(key).bitwiseAND(lit(POSITIVE)) % lit(partitions)
+
+
+def _murmur2(key: Column) -> Column:
+    # SQL functions cannot pass bytes to a static Java method; Spark's own expression StaticInvoke can.
+    jvm: Any = SparkContext._active_spark_context._jvm  # type: ignore[union-attr]  # noqa: SLF001
+    expressions = jvm.org.apache.spark.sql.classic.ExpressionUtils
+    sequence = jvm.org.apache.spark.api.python.PythonUtils.toSeq
+    invoked = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
+        jvm.org.apache.spark.util.Utils.classForName(KAFKA_UTILS, True, False),  # noqa: FBT003 - load it, not Spark's own
+        jvm.org.apache.spark.sql.types.DataTypes.IntegerType,
+        "murmur2",
+        sequence([expressions.expression(key._jc)]),  # noqa: SLF001
+        sequence([]),  # no types to cast the arguments to
+        True,  # noqa: FBT003 - null for a null key
+        False,  # noqa: FBT003 - and only for a null key
+        True,  # noqa: FBT003 - deterministic
+        jvm.scala.Option.empty(),
+    )
+    return Column(expressions.column(invoked))

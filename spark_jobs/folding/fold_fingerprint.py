@@ -12,7 +12,7 @@ from include.declarations.event_types.event_columns import TIMESTAMP, hidden_col
 from include.declarations.read_model import ReadModel
 from include.errors import ReadModelError
 from include.stream.checkpoints import fold_rule_path, fold_sums_path
-from spark_jobs.folding.expressions.rules import expression_text, field_texts
+from spark_jobs.folding.expressions.columns import expression_text, field_texts
 from spark_jobs.folding.key_columns import require_entity_key
 from spark_jobs.runtime.checkpoint import offsets_json, read_text, write_text
 

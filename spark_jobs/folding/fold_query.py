@@ -1,9 +1,8 @@
 """The query of one version of a read model: events -> state by key -> state records on the changelog."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, GroupedData, SparkSession
+from pyspark.sql import Column, DataFrame, GroupedData
 from pyspark.sql import functions as F
 from pyspark.sql.functions import array, coalesce, col, concat, count, lit, struct, when
 
@@ -18,6 +17,7 @@ from include.position import POSITION_RECORD_FIELDS, PositionField
 from spark_jobs.folding.decode import EventDecoder, SchemaIds, good_events
 from spark_jobs.folding.expressions.analysed import as_column
 from spark_jobs.folding.expressions.avro_columns import avro_record
+from spark_jobs.folding.expressions.columns import column_of, field_columns
 from spark_jobs.folding.expressions.failed_expressions import (
     aggregated,
     attempt,
@@ -29,34 +29,8 @@ from spark_jobs.folding.expressions.failed_expressions import (
     raises,
     required_columns,
 )
-from spark_jobs.folding.expressions.rules import column_of, field_columns
 from spark_jobs.folding.lifetimes import HAS_ENDED, has_ended, item_groups, removal_headers
 from spark_jobs.folding.written_states import FAILED, RecordCheck, aggregated_states, has_failed
-
-
-@dataclass(frozen=True)
-class KafkaSource:
-    """Where events are read from: servers, topic, and further options of Spark's Kafka source."""
-
-    bootstrap_servers: str
-    topic: str
-    options: tuple[tuple[str, str], ...] = ()
-
-    def read(self, spark: SparkSession) -> DataFrame:
-        """Return the topic's records as a stream, from the first offset or from the query's checkpoint."""
-        reader = (
-            spark.readStream.format("kafka")
-            .option("kafka.bootstrap.servers", self.bootstrap_servers)
-            .option("subscribe", self.topic)
-            .option("startingOffsets", "earliest")
-            # Events that retention has deleted must fail the query, never be skipped.
-            .option("failOnDataLoss", "true")
-            # Never read events of an aborted transaction.
-            .option("kafka.isolation.level", "read_committed")
-            # The broker's collection of its clients' metrics, which nobody reads.
-            .option("kafka.enable.metrics.push", "false")
-        )
-        return reader.options(**dict(self.options)).load()
 
 
 def fold(model: ReadModel, revision: int, events: DataFrame) -> DataFrame:

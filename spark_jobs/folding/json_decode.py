@@ -1,4 +1,7 @@
-"""Decodes JSON objects into event columns, natively, with a reason for those that cannot be read."""
+"""Decodes JSON objects into event columns, natively, with a reason for those that cannot be read.
+
+`event_decoder` chooses the decoder of a topic by the format of its events.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,10 +30,11 @@ from include.declarations.event_types.event_columns import (
     shared_fields,
     type_column,
 )
+from include.declarations.event_types.topic_events import EventFormat, TopicEvents
 from include.errors import ReadModelError
 from include.kafka.json_mapping import TIMES, JsonField, JsonMapping
 from include.kafka.record_schema import RecordSchema
-from spark_jobs.folding.decode import REASON, Reason
+from spark_jobs.folding.decode import REASON, EventDecoder, Reason, SchemaIds
 from spark_jobs.folding.event_rules import (
     LAST_MICROS,
     is_in_wrong_partition,
@@ -39,7 +43,7 @@ from spark_jobs.folding.event_rules import (
     time_is_out_of_range,
 )
 from spark_jobs.folding.expressions import strict_json
-from spark_jobs.folding.expressions.event_frames import evaluated_once, with_short_names
+from spark_jobs.folding.expressions.columns import evaluated_once, with_short_names
 
 # By Avro's names of the JSON types.
 READ: dict[str, Callable[[Column], Column]] = {
@@ -205,3 +209,10 @@ def _time(field: JsonField, member: Column) -> Column:
     given = strict_json.string(member)
     time = coalesce(when(given.rlike(ISO_TIME), given.try_cast("timestamp")), in_range)
     return date_trunc("millisecond", time) if field.logical_type == "timestamp-millis" else time
+
+
+def event_decoder(events: TopicEvents, schema_ids: SchemaIds, partitions: int) -> EventDecoder | JsonDecoder:
+    """Return the decoder of a topic's events; partitions: of the topic. JSON has no schema ids, and no read model's key."""
+    if events.event_format is EventFormat.JSON:
+        return JsonDecoder(events.readers, partitions)
+    return EventDecoder(events.readers, schema_ids, partitions, events.record_key)

@@ -10,7 +10,7 @@ from include.declarations.event_types.event_columns import resolved
 from include.declarations.key_rule import require_entity, require_event_fields
 from include.declarations.read_model import ReadModel
 from spark_jobs.folding.decode import EventDecoder, SchemaIds
-from spark_jobs.folding.expressions.rules import column_of, expression_text
+from spark_jobs.folding.expressions.columns import column_of, expression_text
 
 KAFKA_COLUMNS = {
     "key": "binary",

@@ -14,8 +14,8 @@ from include.declarations.read_model import ReadModel
 from include.position import EVENT_COUNT, Offsets
 from include.versions.explanation import ExplainedEvent
 from spark_jobs.folding.expressions.avro_columns import typed_columns
+from spark_jobs.folding.expressions.columns import column_of
 from spark_jobs.folding.expressions.failed_expressions import attempt, is_event
-from spark_jobs.folding.expressions.rules import column_of
 from spark_jobs.folding.fold_query import foldable, folded
 from spark_jobs.folding.lifetimes import HAS_ENDED
 from spark_jobs.folding.replay import WRITTEN_AT

@@ -14,7 +14,7 @@ from include.declarations.read_model import ReadModel
 from include.position import REMOVAL_HEADERS
 from include.settings import StreamSettings
 from spark_jobs.folding.event_rules import CREATION_TOLERANCE_HOURS
-from spark_jobs.folding.expressions.rules import column_of
+from spark_jobs.folding.expressions.columns import column_of
 
 # Whether the item of a state has ended: a column beside those of its state record.
 HAS_ENDED = "record:has_ended"

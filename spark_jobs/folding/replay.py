@@ -23,7 +23,7 @@ from include.settings import Settings
 from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID, EventDecoder, SchemaIds, good_events
 from spark_jobs.folding.fold_query import fold_failure, foldable
 from spark_jobs.folding.independent.independent_decode import independently_decoded
-from spark_jobs.folding.topic_records import topic_records
+from spark_jobs.folding.kafka_source import topic_records
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -15,8 +15,8 @@ from include.kafka.record_schema import RecordSchema
 from include.kafka.schema_registry import JOB_PATIENCE_S, SchemaRegistry
 from include.kafka.wire_format import HEADER_BYTES, header
 from include.position import Offsets
+from spark_jobs.folding.kafka_source import topic_records
 from spark_jobs.folding.logical_conversion import is_readable
-from spark_jobs.folding.topic_records import topic_records
 
 # Columns of `newest_records` beside those of the table.
 DELETED = "record:deleted"

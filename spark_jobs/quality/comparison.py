@@ -14,7 +14,7 @@ from pyspark.sql.functions import col, lit
 from pyspark.sql.types import DoubleType, FloatType
 
 from include.position import POSITION_COLUMNS, Offsets
-from spark_jobs.folding.key_partition import partition_of_key
+from spark_jobs.folding.event_rules import partition_of_key
 from spark_jobs.folding.lifetimes import HAS_ENDED
 from spark_jobs.folding.written_states import FAILED
 from spark_jobs.quality.log_replay import ALL_EVENTS, Replay, replay_fold

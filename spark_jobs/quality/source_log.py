@@ -14,7 +14,7 @@ from include.kafka.log_reading import log_consumer
 from include.position import Offsets
 from include.settings import Settings
 from include.spark.lake_config import DECODE_ONCE
-from spark_jobs.folding.expressions.rules import column_of
+from spark_jobs.folding.expressions.columns import column_of
 from spark_jobs.folding.replay import IdsOf, replayed_events, source_ends, with_needed_schema_ids
 from spark_jobs.runtime.session import session_settings
 

@@ -12,7 +12,7 @@ from include.declarations.read_model import KEY_COLUMN
 from include.position import POSITION_COLUMNS, SOURCE_OFFSET, SOURCE_PARTITION
 from include.quality.check import StoreName
 from include.quality.verified_tag import VerifiedMark, VerifiedTag, verified_by_all
-from spark_jobs.folding.key_partition import partition_of_key
+from spark_jobs.folding.event_rules import partition_of_key
 from spark_jobs.quality.comparison import distinct_cuts
 from spark_jobs.quality.expectations import CheckedRecords
 from spark_jobs.quality.log_replay import Replay, below

@@ -26,7 +26,7 @@ from include.declarations.read_model import ReadModel
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
 from spark_jobs.folding.decode import FAILURE
-from spark_jobs.folding.expressions.event_frames import evaluated_once, with_short_names
+from spark_jobs.folding.expressions.columns import evaluated_once, with_short_names
 from spark_jobs.folding.fold_query import fold_failure
 from spark_jobs.routing.keyed_rules import state_failure
 from spark_jobs.routing.route_query import RouteQuery

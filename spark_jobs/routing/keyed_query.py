@@ -24,10 +24,9 @@ from include.kafka.origins import TASK_HEADER, LanePartition, OutputOrigin
 from include.kafka.record_schema import RecordSchema
 from include.kafka.topics import dead_letter_topic
 from spark_jobs.folding.decode import FAILURE, EventDecoder, Reason, SchemaIds, good_events
-from spark_jobs.folding.expressions.event_frames import with_name
+from spark_jobs.folding.event_rules import partition_of_key
+from spark_jobs.folding.expressions.columns import column_of, field_columns, with_name
 from spark_jobs.folding.expressions.failed_expressions import required_columns
-from spark_jobs.folding.expressions.rules import column_of, field_columns
-from spark_jobs.folding.key_partition import partition_of_key
 from spark_jobs.folding.written_states import FAILED, aggregated_states
 from spark_jobs.routing.origin_columns import is_new, origin_headers
 from spark_jobs.routing.output_record import (

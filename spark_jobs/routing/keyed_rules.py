@@ -12,6 +12,7 @@ from include.declarations.read_model import ReadModel
 from include.declarations.rekeying import record_key
 from include.position import EVENT_COUNT
 from spark_jobs.folding.expressions.analysed import as_column
+from spark_jobs.folding.expressions.columns import field_columns
 from spark_jobs.folding.expressions.failed_expressions import (
     aggregated,
     can_raise,
@@ -20,7 +21,6 @@ from spark_jobs.folding.expressions.failed_expressions import (
     named,
     raises,
 )
-from spark_jobs.folding.expressions.rules import field_columns
 from spark_jobs.folding.fold_query import fold_failure
 from spark_jobs.folding.fold_query import state_columns as fold_columns
 from spark_jobs.routing.keyed_query import STATE, STATE_NAME, KeyedRule

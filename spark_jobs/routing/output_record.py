@@ -12,6 +12,7 @@ from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import header
 from spark_jobs.folding.expressions.analysed import expressions_of
 from spark_jobs.folding.expressions.avro_columns import avro_record, branches, field_types, typed_columns
+from spark_jobs.folding.expressions.columns import column_of
 from spark_jobs.folding.expressions.failed_expressions import (
     attempt,
     can_raise,
@@ -21,7 +22,6 @@ from spark_jobs.folding.expressions.failed_expressions import (
     raises,
 )
 from spark_jobs.folding.expressions.failed_fields import field_failures
-from spark_jobs.folding.expressions.rules import column_of
 
 
 def require_fields(writer: str, schema: RecordSchema, fields: Mapping[str, Column]) -> None:

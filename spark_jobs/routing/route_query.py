@@ -11,8 +11,9 @@ from include.declarations.event_types.event_columns import KEY, OFFSET, PARTITIO
 from include.declarations.kinds.flow import Flow
 from include.kafka.origins import LanePartition, OutputOrigin
 from spark_jobs.folding.decode import SchemaIds, good_events
-from spark_jobs.folding.decoders import event_decoder
+from spark_jobs.folding.event_rules import partition_of_key
 from spark_jobs.folding.expressions.analysed import expressions_of
+from spark_jobs.folding.expressions.columns import column_of, field_columns
 from spark_jobs.folding.expressions.failed_expressions import (
     can_raise,
     is_event,
@@ -22,8 +23,7 @@ from spark_jobs.folding.expressions.failed_expressions import (
     required_columns,
 )
 from spark_jobs.folding.expressions.failed_fields import field_failures
-from spark_jobs.folding.expressions.rules import column_of, field_columns
-from spark_jobs.folding.key_partition import partition_of_key
+from spark_jobs.folding.json_decode import event_decoder
 from spark_jobs.routing.origin_columns import is_new, origin_headers
 from spark_jobs.routing.output_record import (
     harmless,

@@ -7,7 +7,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from spark_jobs.folding.decode import SchemaIds
-from spark_jobs.folding.fold_query import KafkaSource
+from spark_jobs.folding.kafka_source import KafkaSource
 from spark_jobs.streaming.query_spec import QuerySpec
 
 # After how many commits the state has a snapshot. A restart applies the records of all commits after it, one by one: each commit in real

@@ -11,7 +11,7 @@ from include.declarations.read_model import ReadModel
 from include.declarations.rekeying import record_key
 from include.errors import FoldlakeError
 from spark_jobs.folding.decode import FAILURE, undecodable
-from spark_jobs.folding.decoders import event_decoder
+from spark_jobs.folding.json_decode import event_decoder
 from spark_jobs.routing.declared_failures import failure_checks, with_failures
 from stack.declaration_testing.records import schema_ids
 

@@ -9,12 +9,10 @@ from flask import Blueprint, Response, request
 
 from include.errors import KafkaUnavailableError
 from include.nodes.peers import VERSION_HEADER
-from query_api.changes.change_feed import ChangeFeed, FeedSource
-from query_api.changes.change_feeds import ChangeFeeds
+from query_api.changes.change_feeds import ChangeFeed, ChangeFeeds, FeedSource
 from query_api.changes.key_change import Selection
-from query_api.changes.recent_changes import RecentChanges
+from query_api.changes.recent_changes import InvalidPositionError, RecentChanges, StreamPosition
 from query_api.changes.resumption import why_not_resumable
-from query_api.changes.stream_position import InvalidPositionError, StreamPosition
 from query_api.http.answers import NODE_HEADER
 from query_api.http.changes.change_stream import ChangeStream, StreamStart
 from query_api.http.changes.events import Snapshot
@@ -22,10 +20,10 @@ from query_api.http.lookups.router import version_number
 from query_api.http.problems import ProblemError
 from query_api.http.request_parameters import Areas, parameters, require_key
 from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
-from query_api.lookup.key_location import KeyLocation
 from query_api.lookup.local_lookup import LocalLookup
-from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
+from query_api.lookup.lookup_results import FailureReason, LookupFailedError
 from query_api.lookup.model_pages import ModelPages
+from query_api.lookup.routing import KeyLocation
 from query_api.metrics.node_metrics import CHANGE_STREAMS
 
 PARAMETERS = frozenset({"key", "prefix", "within", "after", "snapshot", "version"})

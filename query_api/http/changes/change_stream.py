@@ -5,13 +5,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from include.errors import KafkaUnavailableError
-from query_api.changes.catch_up import CatchUp
-from query_api.changes.change_feed import ChangeFeed, ChangelogLostError
+from query_api.changes.change_feeds import ChangeFeed, ChangelogLostError
 from query_api.changes.key_change import ChangeEvent, Selection
-from query_api.changes.recent_changes import ChangeBatch, RecentChanges, StreamTooSlowError
-from query_api.changes.stream_position import StreamPosition, position_text
+from query_api.changes.recent_changes import (
+    ChangeBatch,
+    RecentChanges,
+    StreamPosition,
+    StreamTooSlowError,
+    position_text,
+)
+from query_api.changes.resumption import CatchUp
 from query_api.http.changes.events import NO_ID, RETRY, Snapshot, change_frame, event, heartbeat, with_id
-from query_api.lookup.lookup_failures import LookupFailedError
+from query_api.lookup.lookup_results import LookupFailedError
 
 HEARTBEAT_S = 10.0
 # The server learns that a client is gone when it is given something to send, also if that is nothing; then the thread is free again.

@@ -13,7 +13,7 @@ from query_api.http.answers import combined_headers
 from query_api.http.lookups.record_texts import RecordTexts
 from query_api.http.problems import ProblemError
 from query_api.http.request_parameters import parameters
-from query_api.lookup.local_results import AnswerAge
+from query_api.lookup.lookup_results import AnswerAge
 from query_api.lookup.lookups import Lookups
 
 THREADS = 8

@@ -15,7 +15,7 @@ from query_api.http.json_text import raw_json
 from query_api.http.lookups.record_texts import RecordTexts
 from query_api.http.problems import ProblemError
 from query_api.http.request_parameters import BAD_ESCAPE
-from query_api.lookup.local_results import AnswerAge, LocalAnswer
+from query_api.lookup.lookup_results import AnswerAge, LocalAnswer
 from query_api.lookup.lookups import Lookups
 
 Rendered = tuple[bytes, AnswerAge | None]

@@ -11,8 +11,7 @@ from query_api.http.json_text import dumps, record_fields
 from query_api.http.lookups.named_lookups import CompiledLookup, Rendered
 from query_api.http.problems import ProblemError, lookup_problem, problem_reply
 from query_api.http.request_parameters import parameters, require_key
-from query_api.lookup.local_results import LocalAnswer
-from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
+from query_api.lookup.lookup_results import FailureReason, LocalAnswer, LookupFailedError
 from query_api.lookup.lookups import Lookups
 from query_api.lookup.position_bound import PositionBound
 from query_api.metrics.node_metrics import LOOKUPS, LOOKUPS_LOCAL_OK, LOOKUPS_PEER_OK

@@ -1,6 +1,6 @@
 """The layout of a store in LMDB: its databases, their keys and values, and how the environment is opened.
 
-p<N>       key -> record (record_format.py), one database for each changelog partition, dropped when the partition moves away
+p<N>       key -> record (stored_form.py), one database for each changelog partition, dropped when the partition moves away
 positions  partition -> position as JSON
 schemas    schema id -> Avro schema as JSON
 binding    "binding" -> cluster id, topic and topic id as JSON

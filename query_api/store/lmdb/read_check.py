@@ -17,11 +17,10 @@ import lmdb
 from include.files import NO_SPACE
 from include.parent_death import die_with_parent
 from include.priority import lower_priority
-from query_api.store import json_form
 from query_api.store.checks import CheckExtent
 from query_api.store.lmdb import layout
 from query_api.store.lmdb.integrity import DAMAGED
-from query_api.store.record_format import BadRecordError, unpack
+from query_api.store.stored_form import BadRecordError, load_binding, load_position, unpack
 
 MAX_DATABASES = 2048
 NOT_CHECKED = 4
@@ -41,8 +40,8 @@ OUT_OF_RESOURCES = NO_SPACE | {
 
 # How an entry of each database is checked; those of all other databases are records.
 CHECKS: dict[bytes, Callable[[bytes, bytes], object]] = {
-    layout.POSITIONS: lambda _, stored: json_form.load_position(stored),
-    layout.BINDING: lambda _, stored: json_form.load_binding(stored),
+    layout.POSITIONS: lambda _, stored: load_position(stored),
+    layout.BINDING: lambda _, stored: load_binding(stored),
     layout.SCHEMAS: lambda key, _: int(key),
 }
 

@@ -10,10 +10,9 @@ import lmdb
 
 from include.nodes.key_sample import NO_SAMPLING, KeySample
 from query_api.errors import StoreDamagedError, StoreMissingError
-from query_api.store import json_form
 from query_api.store.base import ALL_KEYS, ChangelogPosition, KeyRange, Page, StoredRecord
 from query_api.store.lmdb import layout
-from query_api.store.record_format import BadRecordError, unpack
+from query_api.store.stored_form import BadRecordError, load_position, unpack
 
 # A call of stat(2) costs 1 us; a replaced store is detected within this time.
 CHECK_INTERVAL_S = 0.05
@@ -166,7 +165,7 @@ class LmdbReader:
         """Return the position of every partition that the store has records of."""
         try:
             with self._environment.begin(db=self._positions) as transaction:
-                return {int(k): json_form.load_position(v) for k, v in transaction.cursor()}
+                return {int(k): load_position(v) for k, v in transaction.cursor()}
         except ValueError as error:
             raise StoreDamagedError.at(self._path, str(error)) from error
         except lmdb.Error as error:

@@ -11,12 +11,17 @@ import lmdb
 from include.files import NO_SPACE
 from include.position import supersedes
 from query_api.errors import StoreDamagedError, StoreFullError, StoreWriteError
-from query_api.store import json_form
-from query_api.store.base import Binding, Change, ChangelogPosition
-from query_api.store.changes import newest_changes
+from query_api.store.base import Binding, Change, ChangelogPosition, newest_changes
 from query_api.store.commit_signal import announce_commit
 from query_api.store.lmdb import layout
-from query_api.store.record_format import event_count_of, pack
+from query_api.store.stored_form import (
+    dump_binding,
+    dump_position,
+    event_count_of,
+    load_binding,
+    load_position,
+    pack,
+)
 
 MIN_FREE_BYTES = 64 * 1024 * 1024
 
@@ -85,7 +90,7 @@ class LmdbWriter:
                 self._apply(transaction, partition, partition_changes)
             for partition, position in positions.items():
                 key = layout.number_key(partition)
-                transaction.put(key, json_form.dump_position(position), db=self._positions)
+                transaction.put(key, dump_position(position), db=self._positions)
             for schema_id, text in schemas.items():
                 transaction.put(layout.number_key(schema_id), text.encode(), db=self._schemas)
 
@@ -133,7 +138,7 @@ class LmdbWriter:
 
     def positions(self) -> dict[int, ChangelogPosition]:
         """Return the position of every partition that the store has records of."""
-        return {int(k): json_form.load_position(v) for k, v in self._items(self._positions)}
+        return {int(k): load_position(v) for k, v in self._items(self._positions)}
 
     def _items(self, database: "lmdb._Database") -> list[tuple[bytes, bytes]]:
         with self._errors(), self._environment.begin(db=database) as transaction:
@@ -145,15 +150,13 @@ class LmdbWriter:
         if stored is None:
             return None
         try:
-            return json_form.load_binding(stored)
+            return load_binding(stored)
         except (json.JSONDecodeError, TypeError) as error:
             raise StoreDamagedError.at(self._path, f"binding {stored!r}") from error
 
     def bind(self, binding: Binding) -> None:
         """Record the changelog incarnation that the store is filled from."""
-        self._write(
-            lambda t: _ignore(t.put(layout.BINDING, json_form.dump_binding(binding), db=self._binding))
-        )
+        self._write(lambda t: _ignore(t.put(layout.BINDING, dump_binding(binding), db=self._binding)))
 
     def forget(self, partition: int) -> None:
         """Remove a partition's records and position."""

@@ -10,11 +10,9 @@ from valkey.exceptions import ValkeyError
 from include.nodes.key_sample import NO_SAMPLING, KeySample
 from query_api.errors import StoreDamagedError, StoreMissingError
 from query_api.store.base import ALL_KEYS, ChangelogPosition, KeyRange, Page, StoredRecord
-from query_api.store.record_format import BadRecordError, unpack
-from query_api.store.redis.heads import read_heads
-from query_api.store.redis.layout import HEAD, Head, StoreKeys
-from query_api.store.redis.scripts import SCAN
+from query_api.store.redis.layout import HEAD, SCAN, Head, StoreKeys, read_heads
 from query_api.store.redis.server import Client, RedisServer, Unanswered
+from query_api.store.stored_form import BadRecordError, unpack
 
 # Keys that a page of a small sample reads at most: about a third of a megabyte.
 MAX_SCANNED_KEYS = 20_000

@@ -4,6 +4,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from hashlib import sha1
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -17,7 +18,6 @@ from valkey.retry import Retry
 
 from include.errors import SettingsError
 from include.settings.groups import RedisSettings
-from query_api.store.redis.scripts import digest
 
 DEFAULT_PORT = 6379
 CONNECT_TIMEOUT_S = 0.25
@@ -111,6 +111,11 @@ class RedisServer:
                 return client.evalsha(name, len(keys), *keys, *arguments)
 
         return self.call(request)
+
+
+def digest(script: str) -> str:
+    """Return the name by which a server runs a script that it has loaded."""
+    return sha1(script.encode(), usedforsecurity=False).hexdigest()
 
 
 def _address(url: str) -> str:

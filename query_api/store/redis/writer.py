@@ -9,14 +9,21 @@ from valkey.exceptions import NoScriptError, ValkeyError
 
 from include.position import Offsets
 from query_api.errors import ServerWriteError, StoreDamagedError, StoreFencedError
-from query_api.store.base import Binding, Change, ChangelogPosition
-from query_api.store.changes import newest_changes
+from query_api.store.base import Binding, Change, ChangelogPosition, newest_changes
 from query_api.store.commit_signal import announce_commit
-from query_api.store.record_format import pack
-from query_api.store.redis.heads import read_heads
-from query_api.store.redis.layout import MAX_KEY_BYTES, NOTHING_READ, Head, StoreKeys
-from query_api.store.redis.scripts import COMMIT, DAMAGED, FENCED, FORGET, digest
-from query_api.store.redis.server import Client, RedisServer, Unanswered
+from query_api.store.redis.layout import (
+    COMMIT,
+    DAMAGED,
+    FENCED,
+    FORGET,
+    MAX_KEY_BYTES,
+    NOTHING_READ,
+    Head,
+    StoreKeys,
+    read_heads,
+)
+from query_api.store.redis.server import Client, RedisServer, Unanswered, digest
+from query_api.store.stored_form import pack
 
 # The server does nothing else while it applies the changes of one request: 1,000 take about 5 ms.
 MAX_CHANGES = 1_000

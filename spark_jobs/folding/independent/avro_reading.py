@@ -29,8 +29,8 @@ from spark_jobs.folding.independent.avro_bytes import (
     read_block,
     read_int,
     read_long,
+    skipping,
 )
-from spark_jobs.folding.independent.avro_skipping import skipping
 
 # From the payload and a position in it to the value there and the position after it. Any exception: the payload is not valid.
 Read = Callable[[bytes, int], tuple[Any, int]]

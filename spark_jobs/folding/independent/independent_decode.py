@@ -39,8 +39,7 @@ from spark_jobs.folding.event_rules import (
     CREATION_TOLERANCE_HOURS,
     is_not_record_key,
 )
-from spark_jobs.folding.expressions.event_frames import with_short_names
-from spark_jobs.folding.expressions.rules import column_of
+from spark_jobs.folding.expressions.columns import column_of, with_short_names
 from spark_jobs.folding.independent.avro_reading import reading
 
 MICROS_PER_HOUR = 3600 * 1_000_000

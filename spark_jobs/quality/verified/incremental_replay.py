@@ -12,8 +12,8 @@ from pyspark.sql.functions import col, lit
 from include.declarations.event_types.event_columns import KEY, OFFSET, PARTITION
 from include.position import SOURCE_OFFSET, Offsets
 from include.quality.check import StoreName
-from spark_jobs.folding.expressions.event_frames import without_short_names
-from spark_jobs.folding.key_partition import partition_of_key
+from spark_jobs.folding.event_rules import partition_of_key
+from spark_jobs.folding.expressions.columns import without_short_names
 from spark_jobs.folding.lifetimes import HAS_ENDED
 from spark_jobs.folding.written_states import FAILED
 from spark_jobs.quality.log_replay import ALL_EVENTS, Replay, below

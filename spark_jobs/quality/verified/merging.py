@@ -8,7 +8,7 @@ from pyspark.sql.functions import col, lit
 
 from include.declarations.event_types.event_columns import OFFSET
 from include.position import POSITION_COLUMNS, SOURCE_OFFSET
-from spark_jobs.folding.expressions.event_frames import with_short_names
+from spark_jobs.folding.expressions.columns import with_short_names
 from spark_jobs.folding.fold_query import folded, merge_columns, record_check
 from spark_jobs.folding.written_states import FAILED, aggregated_states, has_failed
 from spark_jobs.quality.log_replay import POSITION

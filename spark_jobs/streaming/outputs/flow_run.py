@@ -14,7 +14,7 @@ from include.stream.checkpoints import key_rule_path, state_rule_path, written_n
 from include.stream.pseudonym_key import pseudonym_key
 from include.stream.slot_planning import shuffle_partitions
 from spark_jobs.folding.decode import SchemaIds
-from spark_jobs.folding.expressions.rules import expression_text, field_texts
+from spark_jobs.folding.expressions.columns import expression_text, field_texts
 from spark_jobs.folding.key_columns import require_entity_key
 from spark_jobs.routing.keyed_query import KeyedQuery
 from spark_jobs.routing.keyed_rules import flow_rule

@@ -20,7 +20,7 @@ from include.kafka.topics import dead_letter_topic, max_message_bytes
 from include.position import Offsets
 from include.stream.slot_planning import SlotRank
 from spark_jobs.folding.decode import SchemaIds, undecodable
-from spark_jobs.folding.decoders import event_decoder
+from spark_jobs.folding.json_decode import event_decoder
 from spark_jobs.folding.schema_cache import KnownSchemas
 from spark_jobs.routing.declared_failures import FailureCheck, failure_checks, with_failures
 from spark_jobs.routing.origin_columns import is_new_of_pair

@@ -13,7 +13,7 @@ from include.declarations.load import load_catalog
 from include.declarations.read_model import ReadModel
 from include.read_models.balance import model as balance
 from include.settings import CHECKOUT
-from spark_jobs.folding.expressions.rules import field_columns
+from spark_jobs.folding.expressions.columns import field_columns
 from stack.declaration_testing.results import folded
 from stack.declaration_testing.session import declaration_session
 from tests.integration.declarations.run_module import run_module

@@ -19,7 +19,7 @@ from include.declarations.load import load_catalog
 from include.declarations.rules.expression import parsed
 from include.kafka.record_schema import RecordSchema
 from include.settings.systems import SYSTEMS
-from spark_jobs.folding.expressions.rules import expression_text
+from spark_jobs.folding.expressions.columns import expression_text
 from spark_jobs.folding.fold_fingerprint import fingerprint
 from stack.declaration_testing import results
 from stack.declaration_testing.session import declaration_session

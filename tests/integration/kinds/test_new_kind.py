@@ -17,7 +17,7 @@ from include.status.flow_status import FlowStatus
 from include.status.measurement import read_stream_status
 from include.stream.phase import Phase
 from include.stream.slot_planning import query_slots
-from query_api.metrics.stream_metrics import stream_exposition
+from query_api.metrics.status_metrics import stream_exposition
 from tests.support.stream_process import EventSource, make_topics, records_of
 from tests.support.temporary_stack import SHORT_COMMITS, sharing_servers
 from tests.support.unsupervised_driver import SharedDriver

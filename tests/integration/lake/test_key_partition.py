@@ -6,7 +6,7 @@ from confluent_kafka import murmur2
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col
 
-from spark_jobs.folding.key_partition import partition_of_key
+from spark_jobs.folding.event_rules import partition_of_key
 
 
 def test_spark_computes_the_partition_of_kafkas_clients(lake_spark: SparkSession) -> None:

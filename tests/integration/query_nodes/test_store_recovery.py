@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from query_api.store.record_format import HEADER_BYTES
+from query_api.store.stored_form import HEADER_BYTES
 from tests.support.node_stack import NodeStack
 from tests.support.waiting import wait_until
 

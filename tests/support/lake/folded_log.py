@@ -10,8 +10,8 @@ from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import first_version
 from spark_jobs.folding.fold_query import changelog_stream
+from spark_jobs.folding.kafka_source import topic_records
 from spark_jobs.folding.replay import known_schema_ids, source_ends
-from spark_jobs.folding.topic_records import topic_records
 from tests.support.lake.stream_checkpoint import write_stream_checkpoint
 from tests.support.stream_process import make_topics
 

@@ -17,7 +17,7 @@ from include.spark.stream_config import stream_task_slots
 from include.status.flow_status import FlowStatus, StreamStatus
 from include.status.flows import flows
 from include.stream.slot_planning import query_slots
-from query_api.metrics.stream_metrics import stream_exposition
+from query_api.metrics.status_metrics import stream_exposition
 from tests.support.declarations.refusal import refusal
 
 KIND = Path(__file__).parents[2] / "support" / "read_models_with_kind"

@@ -6,7 +6,7 @@ from unittest.mock import Mock
 from include.settings import Settings
 from include.spark.lake_config import SHRINK_HEAP, lake_config
 from include.spark.stream_config import JAVA_OPTIONS, stream_config
-from spark_jobs.runtime.memory_release import COLLECTIONS, release_memory
+from spark_jobs.runtime.lake_job import COLLECTIONS, release_memory
 
 OPTIONS = "spark.driver.extraJavaOptions"
 

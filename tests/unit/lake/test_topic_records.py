@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark_jobs.folding.topic_records import records_per_task
+from spark_jobs.folding.kafka_source import records_per_task
 
 
 @pytest.mark.parametrize(

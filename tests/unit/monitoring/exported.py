@@ -19,7 +19,7 @@ from include.status.flow_status import FlowKind, FlowStatus, SourceStatus, Strea
 from include.stream.query_reports import BatchProgress, QueryReport
 from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState
 from query_api.http.lookups.router import OTHER_OUTCOME
-from query_api.lookup.lookup_failures import FailureReason
+from query_api.lookup.lookup_results import FailureReason
 from query_api.metrics.node_metrics import (
     CHANGE_STREAMS,
     COMMANDS,
@@ -28,10 +28,9 @@ from query_api.metrics.node_metrics import (
     NodeReading,
     node_exposition,
 )
-from query_api.metrics.status_metrics import status_exposition
-from query_api.metrics.stream_metrics import stream_exposition
-from query_api.status.newest_checks import NewestCheck
-from query_api.status.readiness import readiness
+from query_api.metrics.status_metrics import status_exposition, stream_exposition
+from query_api.status.node_view import readiness
+from query_api.status.quality import NewestCheck
 from tests.unit.project.test_documented_names import slugs
 
 INSTANCE = "node-1:5051"

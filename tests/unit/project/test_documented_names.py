@@ -8,7 +8,7 @@ from http import HTTPStatus
 import pytest
 
 from include.settings import CHECKOUT
-from query_api.lookup.lookup_failures import FailureReason
+from query_api.lookup.lookup_results import FailureReason
 
 PAGES = "".join(
     (CHECKOUT / "docs" / name).read_text(encoding="utf-8") for name in ("api.md", "operations.md")

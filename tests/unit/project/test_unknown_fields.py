@@ -12,7 +12,7 @@ from include.versions.version_record import ReadModelVersions, first_version
 from query_api.cluster import node_state
 from query_api.cluster.node_state import ModelState, NodeState
 from query_api.store.base import Binding
-from query_api.store.json_form import dump_binding, load_binding
+from query_api.store.stored_form import dump_binding, load_binding
 from stack.launchers import stream_driver
 
 NEW: dict[str, Any] = {"added_later": {"a": [1]}}

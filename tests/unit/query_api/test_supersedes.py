@@ -3,10 +3,9 @@
 import pytest
 
 from include.position import supersedes
-from query_api.changes.key_history import KeyHistory, KeyState
-from query_api.materializer.changelog_batch import RemovedKeys
-from query_api.store.base import Change
-from query_api.store.changes import newest_changes
+from query_api.changes.key_change import KeyHistory, KeyState
+from query_api.materializer.followed_partitions import RemovedKeys
+from query_api.store.base import Change, newest_changes
 from tests.support.changelogs.cases import CASES, ChangelogCase, Entry
 
 KEY = b"k"

@@ -16,7 +16,7 @@ from include.lake.tables import verified_path
 from include.quality.check import Mode
 from include.rebuild.version_cleanup import find_leftovers
 from include.settings import Settings
-from spark_jobs.folding.expressions.rules import field_columns
+from spark_jobs.folding.expressions.columns import field_columns
 from spark_jobs.quality import check_setup, run, verified_commit
 from spark_jobs.quality.expectations import folds_to
 from spark_jobs.quality.verified.table import VerifiedTable

@@ -12,7 +12,7 @@ from demo.pos.dataset import SYSTEM
 from demo.systems.pos.loyalty.model import earned_points
 from include.declarations.catalog import Catalog
 from include.declarations.load import load_catalog
-from spark_jobs.folding.expressions.rules import field_columns
+from spark_jobs.folding.expressions.columns import field_columns
 from spark_jobs.folding.fold_fingerprint import fingerprint
 
 RATES = 'RATES = {1: "0.02"}'

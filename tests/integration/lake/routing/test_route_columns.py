@@ -18,7 +18,7 @@ from include.kafka.events import EventSerializer
 from include.kafka.origins import LanePartition, OutputOrigin
 from include.read_models.balance.events import FundsAdded
 from spark_jobs.folding.decode import SchemaIds
-from spark_jobs.folding.key_partition import partition_of_key
+from spark_jobs.folding.event_rules import partition_of_key
 from spark_jobs.routing.route_query import RouteQuery
 
 DECLARATIONS = Path(__file__).parents[3] / "support" / "read_models_with_routes"

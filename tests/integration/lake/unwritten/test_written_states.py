@@ -17,7 +17,7 @@ from include.kafka.state_record import decode_state_record
 from include.position import Position
 from include.read_models.balance.model import READ_MODEL
 from spark_jobs.folding.decode import EventDecoder
-from spark_jobs.folding.expressions.rules import field_columns
+from spark_jobs.folding.expressions.columns import field_columns
 from spark_jobs.folding.fold_query import changelog_stream, fold
 from spark_jobs.folding.key_events import folded_state
 from spark_jobs.folding.written_states import FAILED, aggregated_states

@@ -1,16 +1,17 @@
-"""The changes in memory: a stream reads each once, from its own position, or learns that it is too slow."""
+"""The changes in memory: a stream reads each once, from its own position, or learns that it is too slow; positions as text."""
 
 import threading
 
 import pytest
 
-from query_api.changes.key_change import ChangeEvent
-from query_api.changes.key_history import KeyState
+from query_api.changes.key_change import ChangeEvent, KeyState
 from query_api.changes.recent_changes import (
     MAX_BYTES,
     READ_BYTES,
     READ_CHANGES,
+    InvalidPositionError,
     RecentChanges,
+    StreamPosition,
     StreamTooSlowError,
 )
 
@@ -111,3 +112,22 @@ def test_an_appended_batch_and_the_end_wake_a_waiting_stream() -> None:
     waiting.join(30)
 
     assert woken == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "position", [StreamPosition(1, 1790000000, (0,)), StreamPosition(12, 0, (5, 0, 2**63 - 1, 7))]
+)
+def test_a_position_is_read_back_from_its_text(position: StreamPosition) -> None:
+    assert StreamPosition.parse(position.text) == position
+
+
+def test_a_position_is_readable() -> None:
+    assert StreamPosition(1, 1790000000, (12, 0, 7)).text == "1.1790000000.12-0-7"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1", "1.2", "1.2.", "1.2.3-", "1.2.-3", "a.2.3", "1.2.3 ", "1.2.3\n", "1.2.³"]
+)
+def test_another_text_is_no_position(text: str) -> None:
+    with pytest.raises(InvalidPositionError):
+        StreamPosition.parse(text)

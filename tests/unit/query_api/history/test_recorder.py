@@ -10,11 +10,9 @@ import pytest
 from include.nodes.partition_report import PartitionReport
 from include.position import Position
 from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState
-from query_api.history import history_file
-from query_api.history.append_times import RecordLocation
-from query_api.history.arrival import Arrival
+from query_api.history.latencies import Arrival, RecordLocation
 from query_api.history.recorder import HistoryRecorder
-from query_api.history.samples import INTERVAL_S
+from query_api.history.samples import INTERVAL_S, read_columns
 
 START_S = 1_790_000_001.0
 
@@ -71,7 +69,7 @@ class Cluster:
 
     def samples(self) -> dict[str, list[object]]:
         """Return the published samples, by field."""
-        found: dict[str, list[object]] = history_file.read_json(self.store_dir).get("balance", {})
+        found: dict[str, list[object]] = read_columns(self.store_dir).get("balance", {})
         return found
 
 

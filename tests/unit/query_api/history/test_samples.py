@@ -2,8 +2,17 @@
 
 from pathlib import Path
 
-from query_api.history import history_file
-from query_api.history.samples import KEPT_S, MAX_MODELS, MAX_SAMPLES, History, HistorySample
+from query_api.history.samples import (
+    KEPT_S,
+    MAX_MODELS,
+    MAX_SAMPLES,
+    History,
+    HistorySample,
+    read_columns,
+    read_history,
+    remove_history,
+    write_history,
+)
 
 
 def sample(at: int) -> HistorySample:
@@ -41,9 +50,9 @@ def test_another_process_reads_what_was_written(tmp_path: Path) -> None:
     history = History()
     history.add("balance", sample(10))
     try:
-        history_file.write(tmp_path, history)
+        write_history(tmp_path, history)
 
-        assert history_file.read_json(tmp_path) == {
+        assert read_columns(tmp_path) == {
             "balance": {
                 "at": [10],
                 "events_behind": [3],
@@ -53,14 +62,14 @@ def test_another_process_reads_what_was_written(tmp_path: Path) -> None:
                 "latency_max_ms": [None],
             }
         }
-        assert history_file.read(tmp_path).as_json() == history.as_json()
+        assert read_history(tmp_path).as_json() == history.as_json()
     finally:
-        history_file.remove(tmp_path)
-    assert history_file.read_json(tmp_path) == {}
+        remove_history(tmp_path)
+    assert read_columns(tmp_path) == {}
 
 
 def test_samples_of_another_release_are_ignored(tmp_path: Path) -> None:
     (tmp_path / "history").mkdir()
     (tmp_path / "history" / "samples.json").write_text('{"balance": {"at": [1], "lag": [2]}}')
 
-    assert history_file.read(tmp_path).as_json() == {}
+    assert read_history(tmp_path).as_json() == {}

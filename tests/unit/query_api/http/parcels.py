@@ -30,7 +30,7 @@ from query_api.lookup.local_lookup import LocalLookup
 from query_api.lookup.lookups import Lookups
 from query_api.store.base import Binding, Change, ChangelogPosition
 from query_api.store.directory import StoreDirectory
-from query_api.store.lmdb.backend import LmdbBackend
+from query_api.store.lmdb import LmdbBackend
 
 SCHEMA_ID = 7
 MODEL = """

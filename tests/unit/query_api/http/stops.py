@@ -31,7 +31,7 @@ from query_api.lookup.lookups import Lookups
 from query_api.lookup.routing import partition_of
 from query_api.store.base import Binding, Change, ChangelogPosition
 from query_api.store.directory import StoreDirectory
-from query_api.store.lmdb.backend import LmdbBackend
+from query_api.store.lmdb import LmdbBackend
 
 PARTITIONS = 2
 STOPS = """

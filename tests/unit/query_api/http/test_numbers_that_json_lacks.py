@@ -10,8 +10,7 @@ import pytest
 from include.kafka.state_record import StateRecord
 from include.position import Position
 from include.settings import Settings
-from query_api.changes.key_change import ChangeEvent, ChangeKind
-from query_api.changes.key_history import KeyState
+from query_api.changes.key_change import ChangeEvent, ChangeKind, KeyState
 from query_api.http.changes.events import change_frame, event
 from tests.unit.query_api.http.stops import Answer, StopsNode, other_node, stops_settings, window_keys
 

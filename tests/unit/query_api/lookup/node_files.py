@@ -14,7 +14,7 @@ from query_api.cluster import node_state
 from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState
 from query_api.store.base import Binding, Change, ChangelogPosition
 from query_api.store.directory import StoreDirectory
-from query_api.store.lmdb.backend import LmdbBackend
+from query_api.store.lmdb import LmdbBackend
 from tests.unit.query_api.balance_record import SCHEMA_ID
 
 KEY = b"you"

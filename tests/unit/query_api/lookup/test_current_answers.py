@@ -7,8 +7,7 @@ import pytest
 from include.nodes.peers import HOP_ANY, HOP_CURRENT, REASON_HEADER, Hop, PeerResponse, Peers
 from include.settings import Settings
 from query_api.lookup.local_lookup import LocalLookup
-from query_api.lookup.local_results import LocalAnswer
-from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
+from query_api.lookup.lookup_results import FailureReason, LocalAnswer, LookupFailedError
 from query_api.lookup.lookups import Lookups
 from query_api.lookup.routing import partition_of
 from query_api.store.base import Change

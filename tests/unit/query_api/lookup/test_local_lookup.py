@@ -12,7 +12,7 @@ from include.nodes.peers import Peers
 from include.settings import Settings
 from query_api.lookup import local_lookup
 from query_api.lookup.local_lookup import LocalLookup
-from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
+from query_api.lookup.lookup_results import FailureReason, LookupFailedError
 from query_api.lookup.lookups import Lookups
 from query_api.store.base import Change
 from query_api.store.lmdb import reader

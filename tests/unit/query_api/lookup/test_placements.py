@@ -5,8 +5,7 @@ import pytest
 from include.nodes.peers import HOP_OWNER, Hop, PeerResponse, Peers
 from include.settings import Placement, Settings
 from query_api.lookup.local_lookup import LocalLookup
-from query_api.lookup.local_results import LocalAnswer
-from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
+from query_api.lookup.lookup_results import FailureReason, LocalAnswer, LookupFailedError
 from query_api.lookup.lookups import Lookups
 from query_api.lookup.routing import attempts
 from query_api.store.base import Change

@@ -4,8 +4,7 @@ import pytest
 
 from include.nodes.peers import HOP_ANY, HOP_CURRENT, HOP_OWNER
 from query_api.cluster.node_state import ModelState, NodeState
-from query_api.lookup.key_location import KeyLocation
-from query_api.lookup.routing import attempts, partition_of, standby_table, standbys_of
+from query_api.lookup.routing import KeyLocation, attempts, partition_of, standby_table, standbys_of
 
 NODES = [f"http://node-{number}" for number in range(5)]
 

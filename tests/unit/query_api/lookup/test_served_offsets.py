@@ -9,11 +9,10 @@ from include.nodes.peers import HOP_ANY, SERVED_HEADER, Hop, PeerResponse, Peers
 from include.settings import Settings
 from query_api.cluster.cluster_observer import ClusterView
 from query_api.lookup.local_lookup import LocalLookup
-from query_api.lookup.local_results import LocalAnswer
-from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
+from query_api.lookup.lookup_results import FailureReason, LocalAnswer, LookupFailedError
 from query_api.lookup.lookups import Lookups
 from query_api.lookup.served_offsets import ServedOffsets, read_served, served_path
-from query_api.materializer.served_reset import forget_lost, read_all_served
+from query_api.materializer.fold_watch import forget_lost, read_all_served
 from query_api.materializer.version_follower import VersionReference
 from query_api.store.base import Binding, Change
 from tests.support.waiting import wait_until

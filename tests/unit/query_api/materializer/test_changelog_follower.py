@@ -13,7 +13,7 @@ from include.kafka.wire_format import header
 from query_api.errors import FollowingStoppedError
 from query_api.materializer.changelog_follower import ChangelogFollower
 from query_api.store.base import Change, ChangelogPosition
-from query_api.store.lmdb.backend import LmdbBackend
+from query_api.store.lmdb import LmdbBackend
 
 DEADLINE_S = 10.0
 

@@ -9,7 +9,7 @@ from include import boot_clock
 from include.boot_clock import Moment
 from query_api.materializer.changelog_follower import RESUME_LIMIT_S, ChangelogFollower
 from query_api.store.base import Change, ChangelogPosition
-from query_api.store.lmdb.backend import LmdbBackend
+from query_api.store.lmdb import LmdbBackend
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 

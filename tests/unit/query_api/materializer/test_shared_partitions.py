@@ -2,7 +2,7 @@
 
 from include.boot_clock import Moment
 from query_api.cluster.node_state import PartitionState
-from query_api.materializer.shared_partitions import SharedPartitions
+from query_api.materializer.followed_partitions import SharedPartitions
 from query_api.store.base import ChangelogPosition
 
 

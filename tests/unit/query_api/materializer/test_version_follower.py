@@ -18,7 +18,7 @@ from query_api.materializer import version_follower
 from query_api.materializer.version_follower import VersionFollower, VersionReference
 from query_api.store.base import Binding, Change, ChangelogPosition
 from query_api.store.directory import MAX_ATTEMPTS, StoreDirectory
-from query_api.store.lmdb.backend import LmdbBackend
+from query_api.store.lmdb import LmdbBackend
 from tests.support.waiting import wait_until
 
 BINDING = Binding("cluster", "balance.v1.changelog", "topic id")

@@ -12,13 +12,13 @@ from include.versions.version_record import Stage, Version, first_version
 from query_api.cluster.cluster_observer import ClusterView, TopicFacts
 from query_api.cluster.node_state import PartitionState
 from query_api.errors import ServerWriteError, StoreDamagedError, StoreFullError
-from query_api.history.arrival import Arrival
+from query_api.history.latencies import Arrival
 from query_api.materializer import version_followers
 from query_api.materializer.version_follower import VersionReference
 from query_api.materializer.version_followers import Key, VersionFollowers
 from query_api.store.base import Binding
 from query_api.store.directory import StoreDirectory
-from query_api.store.lmdb.backend import LmdbBackend
+from query_api.store.lmdb import LmdbBackend
 
 LIVE, CANDIDATE = ("balance", 1), ("balance", 2)
 FULL = str(StoreFullError.at(Path("/nodes/node-1/balance.v2"), "0 bytes are left on its disk"))

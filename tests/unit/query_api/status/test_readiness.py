@@ -8,7 +8,7 @@ import pytest
 
 from include.settings import NodeSettings, Placement
 from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState
-from query_api.status.readiness import Readiness, readiness
+from query_api.status.node_view import Readiness, readiness
 
 NODE = NodeSettings(max_age_s=60.0)
 

@@ -32,7 +32,7 @@ def shown(server: PlayedServer) -> dict[str, dict[str, Any]]:
     url = server.url.replace("//", "//me:secret@")
     nothing: Any = None
     view = View(Settings.of(schema_registry_url=url, airflow_url=url), nothing, nothing)
-    return {service["service"]: service for service in services.read(view)}
+    return {service["service"]: service for service in services.read_services(view)}
 
 
 def test_servers_that_answer_are_up_and_shown_without_their_passwords(server: PlayedServer) -> None:

@@ -57,4 +57,4 @@ def test_new_folder_is_a_new_backend(tmp_path: Path, monkeypatch: pytest.MonkeyP
     writer.close()
     record = backend.open_reader(tmp_path / "balance.v1", 1).get(0, b"k")
     assert record is not None
-    assert type(backend).__module__ == "query_api.store.third.backend"
+    assert type(backend).__module__ == "query_api.store.third"

@@ -10,7 +10,7 @@ import pytest
 from query_api.errors import StoreDamagedError, StoreFullError, StoreUnusableError, StoreWriteError
 from query_api.store.base import Binding, Change, ChangelogPosition, StoreWriter
 from query_api.store.directory import MAX_ATTEMPTS, StoreDirectory
-from query_api.store.lmdb.backend import LmdbBackend
+from query_api.store.lmdb import LmdbBackend
 from query_api.store.marker import StoreLifecycle, read_marker, write_marker
 from tests.support.faults.small_disk import SmallDisk, small_disk
 

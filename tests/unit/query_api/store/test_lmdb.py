@@ -13,7 +13,7 @@ from include.position import Offsets
 from query_api.errors import StoreDamagedError
 from query_api.store.base import Binding, Change, ChangelogPosition, StoredRecord
 from query_api.store.checks import CheckExtent
-from query_api.store.lmdb.backend import LmdbBackend
+from query_api.store.lmdb import LmdbBackend
 from query_api.store.lmdb.read_check import StoreChecker
 from query_api.store.lmdb.writer import LmdbWriter
 from tests.unit.query_api.store.store_process import PARTITIONS, remote_reader
@@ -22,7 +22,7 @@ MAP_SIZE_BYTES = 1024 * 1024
 BACKEND = LmdbBackend(MAP_SIZE_BYTES)
 AT = ChangelogPosition(next_offset=5, as_of=1.0, folded=Offsets({0: 8, 1: 3}))
 KEY, VALUE = b"the key", b"the value"
-# The format documented in layout.py and record_format.py, written by hand: existing stores contain these bytes.
+# The format documented in layout.py and stored_form.py, written by hand: existing stores contain these bytes.
 BODY = struct.pack(">qq", 3, 4) + VALUE
 DATABASES = {
     b"p0": {KEY: struct.pack(">I", crc32(BODY, crc32(KEY))) + BODY},

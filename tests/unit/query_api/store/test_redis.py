@@ -12,7 +12,7 @@ from query_api.errors import StoreDamagedError, StoreFencedError, StoreMissingEr
 from query_api.store.backends import load_shared_backends
 from query_api.store.base import Binding, StoreBackend, StoredRecord
 from query_api.store.directory import MAX_ATTEMPTS, StoreDirectory
-from query_api.store.lmdb.backend import LmdbBackend
+from query_api.store.lmdb import LmdbBackend
 from query_api.store.redis.writer import MAX_CHANGES
 from tests.support.redis.redis_process import RedisProcess
 from tests.unit.query_api.store.shared_store import at, change

@@ -14,7 +14,7 @@ from query_api.store import background_check
 from query_api.store.background_check import BackgroundCheck
 from query_api.store.base import Binding, Change, ChangelogPosition, StoreWriter
 from query_api.store.directory import MAX_UNCHECKED, StoreDirectory
-from query_api.store.lmdb.backend import LmdbBackend
+from query_api.store.lmdb import LmdbBackend
 from query_api.store.marker import read_marker
 from tests.support.waiting import wait_until
 

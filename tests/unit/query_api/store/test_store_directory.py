@@ -9,7 +9,7 @@ from include import boot_clock
 from query_api.errors import StoreLockedError, StoreUnusableError
 from query_api.store.base import Binding, Change, ChangelogPosition
 from query_api.store.directory import MAX_ATTEMPTS, StoreDirectory
-from query_api.store.lmdb.backend import LmdbBackend
+from query_api.store.lmdb import LmdbBackend
 
 BINDING = Binding("cluster", "balance.v1.changelog", "topic id")
 

@@ -1,10 +1,16 @@
-"""A partition's end is confirmed when the position has reached an end that was read from Kafka, as of the time of that read."""
+"""A partition's end is confirmed when the position has reached an end that was read from Kafka, as of the time of that read.
+
+Records that are repeated after a key was removed are recognized, within a bounded memory.
+"""
 
 from dataclasses import replace
 
+import pytest
+
 from include.boot_clock import Moment
 from include.position import Position
-from query_api.materializer.followed_partition import FollowedPartition
+from query_api.materializer import followed_partitions
+from query_api.materializer.followed_partitions import FollowedPartition, RemovedKeys
 from query_api.store.base import ChangelogPosition
 
 
@@ -90,3 +96,35 @@ def test_an_event_arrives_once_and_only_if_it_is_new_in_a_ready_partition() -> N
     partition.is_ready = False
     partition.advance(replace(partition.position, next_offset=9, folded=folded), Position(0, 50))
     assert partition.take_arrival() is None, "an old record, loaded again"
+
+
+def test_records_up_to_the_removal_are_outdated() -> None:
+    removed = RemovedKeys()
+    removed.add(b"a", 5)
+    assert removed.is_outdated(b"a", 5)
+    assert removed.is_outdated(b"a", 1)
+    assert not removed.is_outdated(b"a", 6)
+    assert not removed.is_outdated(b"b", 0)
+
+
+def test_a_repeated_removal_forgets_nothing() -> None:
+    removed = RemovedKeys()
+    removed.add(b"a", 5)
+    removed.add(b"a", 3)
+    assert removed.is_outdated(b"a", 5)
+
+
+def test_the_oldest_removals_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(followed_partitions, "MAX_KEYS", 2)
+    removed = RemovedKeys()
+    for key in (b"a", b"b", b"c"):
+        removed.add(key, 1)
+    assert [removed.is_outdated(key, 1) for key in (b"a", b"b", b"c")] == [False, True, True]
+
+
+def test_a_removal_is_applied_each_time_and_what_it_removed_is_not() -> None:
+    removed = RemovedKeys()
+    assert not removed.is_repetition(b"a", 5, is_removal=True)
+    assert removed.is_repetition(b"a", 4, is_removal=False)
+    assert not removed.is_repetition(b"a", 5, is_removal=True)
+    assert not removed.is_repetition(b"a", 6, is_removal=False)

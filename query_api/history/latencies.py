@@ -1,18 +1,29 @@
-"""When events were appended to their topics: the time that Kafka stores with each record, if it can be the time of the append.
+"""The parts of a latency: when an event was appended to its topic, and when its state arrived in this node's store.
 
-A loader may set that time to whatever it likes. The ends of the topics, which a node reads every second, say when a record cannot have
-been there yet.
+Kafka stores the time of the append with each record. A loader may set that time to whatever it likes. The ends of the topics, which a
+node reads every second, say when a record cannot have been there yet.
 """
 
 import time
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from confluent_kafka import Consumer, TopicPartition
 
 from include.kafka.log_reading import log_consumer_settings
+from include.position import Position
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """The position of an event, and when the state that contains it was committed to the store (Unix s)."""
+
+    position: Position
+    at_s: float
+
 
 # For how many seconds the ends are remembered.
 REMEMBERED_ENDS = 120

@@ -1,4 +1,9 @@
-"""Reads a part of a topic in one batch. The stream's and the lake's environment both have what it imports."""
+"""Reads a topic with Spark's Kafka source: as a stream, or a part of it in one batch.
+
+The stream's and the lake's environment both have what this module imports.
+"""
+
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -7,6 +12,31 @@ from include.position import Offsets
 # A read consists of about this many tasks, or more, unless they would be tiny or huge: progress counts tasks that have ended.
 TASKS = 16
 FEWEST_PER_TASK, MOST_PER_TASK = 5_000, 250_000
+
+
+@dataclass(frozen=True)
+class KafkaSource:
+    """Where events are read from: servers, topic, and further options of Spark's Kafka source."""
+
+    bootstrap_servers: str
+    topic: str
+    options: tuple[tuple[str, str], ...] = ()
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        """Return the topic's records as a stream, from the first offset or from the query's checkpoint."""
+        reader = (
+            spark.readStream.format("kafka")
+            .option("kafka.bootstrap.servers", self.bootstrap_servers)
+            .option("subscribe", self.topic)
+            .option("startingOffsets", "earliest")
+            # Events that retention has deleted must fail the query, never be skipped.
+            .option("failOnDataLoss", "true")
+            # Never read events of an aborted transaction.
+            .option("kafka.isolation.level", "read_committed")
+            # The broker's collection of its clients' metrics, which nobody reads.
+            .option("kafka.enable.metrics.push", "false")
+        )
+        return reader.options(**dict(self.options)).load()
 
 
 def topic_records(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
-from query_api.lookup.commit_wait import CommitWait
+from query_api.lookup.position_bound import CommitWait
 from query_api.store.commit_signal import announce_commit
 
 TIMEOUT_S = 5.0

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from query_api.http.problems import lookup_problem
-from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
+from query_api.lookup.lookup_results import FailureReason, LookupFailedError
 
 STATUSES = {
     FailureReason.NOT_OWNER: 421,

@@ -1,6 +1,6 @@
 """A record's time counts as the time of its append only if the record was not on the topic long after it."""
 
-from query_api.history.append_times import CLOCK_TOLERANCE_S, REMEMBERED_ENDS, TopicEnds
+from query_api.history.latencies import CLOCK_TOLERANCE_S, REMEMBERED_ENDS, TopicEnds
 
 
 def observed(*ends: tuple[int, float]) -> TopicEnds:

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from include.quality.report import reports_directory
-from query_api.status.newest_checks import newest_checks
+from query_api.status.quality import newest_checks
 
 
 def summary(home: Path, name: str, at_s: float, *, page: bool = True, **fields: object) -> None:

@@ -1,4 +1,4 @@
-"""What a client is told about a change, by what it has selected and where the item was before."""
+"""Which records of a key are outdated, and which changes a client is told about."""
 
 from datetime import UTC, datetime
 
@@ -7,9 +7,42 @@ import pytest
 from include.declarations.api import Location
 from include.kafka.state_record import StateRecord
 from include.position import Position
-from query_api.changes.key_change import ChangeEvent, ChangeKind, Selection
-from query_api.changes.key_history import KeyState, Point
+from query_api.changes.key_change import ChangeEvent, ChangeKind, KeyHistory, KeyState, Point, Selection
 from query_api.lookup.bounding_box import Area, BoundingBox
+
+
+def with_state(event_count: int, *, is_removed: bool = False) -> KeyHistory:
+    history = KeyHistory()
+    history.set(b"k", KeyState(event_count, is_removed, None))
+    return history
+
+
+def test_a_record_with_a_lower_count_is_outdated() -> None:
+    history = with_state(5)
+
+    assert history.is_outdated_record(b"k", 4)
+    assert not history.is_outdated_record(b"k", 5)
+    assert not history.is_outdated_record(b"other", 1)
+
+
+def test_after_a_removal_only_a_record_of_more_events_is_new() -> None:
+    history = with_state(5, is_removed=True)
+
+    assert history.is_outdated_record(b"k", 5)
+    assert not history.is_outdated_record(b"k", 6)
+    assert history.is_repeated_removal(b"k")
+    assert not with_state(5).is_repeated_removal(b"k")
+
+
+def test_the_key_that_did_not_change_for_the_longest_time_is_forgotten() -> None:
+    history = KeyHistory(max_keys=2)
+    for key in (b"a", b"b", b"a", b"c"):
+        history.set(key, KeyState(1, is_removed=False, point=None))
+
+    assert history.state(b"b") is None
+    assert history.state(b"a") is not None
+    assert history.state(b"c") is not None
+
 
 INSIDE, OUTSIDE = (0.5, 0.5), (5.0, 5.0)
 BOX = Selection(area=Area(Location("lat", "lon"), BoundingBox(0, 0, 1, 1)))
