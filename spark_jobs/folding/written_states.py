@@ -20,7 +20,7 @@ from spark_jobs.folding.expressions.analysed import (
     expressions_of,
     replaced,
 )
-from spark_jobs.folding.expressions.avro_columns import field_types, typed_columns
+from spark_jobs.folding.expressions.avro_columns import field_types, nullable, typed_columns
 from spark_jobs.folding.expressions.exact_sums import exact_sum
 from spark_jobs.folding.expressions.failed_expressions import (
     attempt,
@@ -177,7 +177,7 @@ def _unwritable(
     """Return for each field a text where its value is none that the record can have; required: the fields that are never null."""
     types = field_types(check.schema)
     if check.is_partial:
-        types = {name: ["null", kind] for name, kind in types.items()}
+        types = {name: nullable(kind) for name, kind in types.items()}
     typed = typed_columns(check.owner, check.schema, {name: col(name) for name in names}, states)
     failures = field_failures(col(EVENT_COUNT.name) > 0, typed, types, states, required)
     return [concat(failure, lit(": its value is none of its type")) for failure in failures]

@@ -8,10 +8,11 @@ from pyspark.sql.functions import coalesce, concat, lit, when
 
 from include.declarations.rules.expression import Expression
 from include.errors import ReadModelError
+from include.kafka.avro.avro_types import without_null
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import header
 from spark_jobs.folding.expressions.analysed import expressions_of
-from spark_jobs.folding.expressions.avro_columns import avro_record, branches, field_types, typed_columns
+from spark_jobs.folding.expressions.avro_columns import avro_record, field_types, typed_columns
 from spark_jobs.folding.expressions.columns import column_of
 from spark_jobs.folding.expressions.failed_expressions import (
     attempt,
@@ -69,7 +70,7 @@ def record_failures(
 ) -> list[Column]:
     """Return the name of each field of an output that fails, for events that satisfy the condition `applies`; the key must not be null."""
     types = field_types(schema)
-    types[str(schema.key_field)] = branches(types[str(schema.key_field)])[0]
+    types[str(schema.key_field)] = without_null(types[str(schema.key_field)])
     return field_failures(applies, typed_columns(writer, schema, fields, events), types, events, required)
 
 

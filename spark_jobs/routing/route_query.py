@@ -9,6 +9,7 @@ from pyspark.sql.functions import coalesce, col, lit, posexplode, when
 
 from include.declarations.event_types.event_columns import KEY, OFFSET, PARTITION, VALUE
 from include.declarations.kinds.flow import Flow
+from include.kafka.avro.avro_types import avro_type
 from include.kafka.origins import LanePartition, OutputOrigin
 from spark_jobs.folding.decode import SchemaIds, good_events
 from spark_jobs.folding.event_rules import partition_of_key
@@ -85,7 +86,7 @@ class RouteQuery:
         route, required = self.route, required_columns(self.route.event_schemas)
         if route.fields is None:
             key = {} if route.key is None else {"key": column_of(route.key).cast("string").alias("key")}
-            return field_failures(applies, key, {"key": "string"}, events, required)
+            return field_failures(applies, key, {"key": avro_type("string")}, events, required)
         rows, fields = self._fields(events)
         if route.each is None:
             return record_failures(self._writer, route.output_schema, fields, applies, rows, required)

@@ -1,9 +1,7 @@
 """Columns as the fields of an Avro record: each is cast to its field's type, or refused by name where Avro cannot have it."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-import fastavro.schema
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.avro.functions import to_avro
 from pyspark.sql.functions import struct
@@ -31,6 +29,8 @@ from pyspark.sql.types import (
 )
 
 from include.errors import ReadModelError
+from include.kafka.avro.avro_types import AvroType, avro_type
+from include.kafka.logical_types import LogicalType
 from include.kafka.record_schema import RecordSchema
 
 WHOLE = (ByteType, ShortType, IntegerType, LongType)
@@ -52,12 +52,15 @@ LOGICAL: dict[tuple[str, str], DataType] = {
     **{("long", f"timestamp-{unit}"): TimestampType() for unit in ("millis", "micros")},
     **{("long", f"local-timestamp-{unit}"): TimestampNTZType() for unit in ("millis", "micros")},
 }
+NULL, LONG, DOUBLE = (AvroType(kind, kind) for kind in ("null", "long", "double"))
+# What Spark decodes a union of these types as, and writes as it.
+MERGED = {frozenset(("int", "long")): LONG, frozenset(("float", "double")): DOUBLE}
 
 
 def avro_record(owner: str, schema: RecordSchema, columns: Mapping[str, Column], frame: DataFrame) -> Column:
     """Return a record in Avro, without framing, of the column of each field of its schema; arguments as those of `typed_columns`."""
     typed = typed_columns(owner, schema, columns, frame)
-    return to_avro(struct(*(typed[field["name"]] for field in schema.parsed()["fields"])), schema.text)
+    return to_avro(struct(*(typed[name] for name in field_types(schema))), schema.text)
 
 
 def typed_columns(
@@ -77,79 +80,78 @@ def typed_columns(
     return typed
 
 
-def field_types(schema: RecordSchema) -> dict[str, Any]:
-    """Return field -> Avro type, with named types written out where they are used."""
-    expanded: Any = fastavro.schema.expand_schema(schema.parsed())
-    return {field["name"]: field["type"] for field in expanded["fields"]}
+def field_types(schema: RecordSchema) -> dict[str, AvroType]:
+    """Return field -> Avro type, in the order of the schema."""
+    return {field.name: field.type for field in avro_type(schema.parsed()).fields}
 
 
-def branches(avro_type: Any) -> tuple[list[Any], bool]:  # noqa: ANN401 - JSON of any shape
+def branches(one: AvroType) -> tuple[tuple[AvroType, ...], bool]:
     """Return the types that a value may have apart from null, and whether it may be null."""
-    kinds = avro_type if isinstance(avro_type, list) else [avro_type]
-    others = [kind for kind in kinds if kind not in ("null", {"type": "null"})]
+    kinds = one.branches if one.kind == "union" else (one,)
+    others = tuple(kind for kind in kinds if kind.kind != "null")
     return others, len(others) < len(kinds)
 
 
-def written_type(path: str, found: DataType, avro_type: Any) -> DataType:  # noqa: ANN401, PLR0911 - JSON of any shape; one return for each kind
+def nullable(one: AvroType) -> AvroType:
+    """Return the type of the same values, and null."""
+    return AvroType("union", one.definition, branches=(NULL, *branches(one)[0]))
+
+
+def written_type(path: str, found: DataType, one: AvroType) -> DataType:  # noqa: PLR0911 - one return for each kind
     """Return the type that a column of type `found` is cast to, so that Spark writes it as this Avro type.
 
     path: names the value in the message. Raises ReadModelError if there is none.
     """
-    kinds, _ = branches(avro_type)
+    kinds, _ = branches(one)
     if not kinds:
         return NullType()
     if len(kinds) > 1:
         return _union(path, found, kinds)
     kind = kinds[0]
-    name = kind["type"] if isinstance(kind, dict) else kind
-    if isinstance(name, dict | list):
-        return written_type(path, found, name)
-    if isinstance(found, NullType):
-        return _spark_type(kind)
-    if name == "array" and isinstance(found, ArrayType):
-        return ArrayType(written_type(f"{path}[]", found.elementType, kind["items"]), found.containsNull)
-    if name == "map" and isinstance(found, MapType) and isinstance(found.keyType, StringType):
-        value = written_type(f"{path}[]", found.valueType, kind["values"])
-        return MapType(found.keyType, value, found.valueContainsNull)
-    if name == "record" and isinstance(found, StructType):
-        return _record(path, found, kind)
     wanted = _spark_type(kind)
-    if found == wanted or _is_converted(found, wanted):
+    if isinstance(found, NullType) or found == wanted or _is_converted(found, wanted):
         return wanted
-    if _is_written_as(found, name, kind):
+    match kind, found:
+        case AvroType(kind="array", items=AvroType() as item), ArrayType():
+            return ArrayType(written_type(f"{path}[]", found.elementType, item), found.containsNull)
+        case AvroType(kind="map", items=AvroType() as item), MapType(keyType=StringType()):
+            value = written_type(f"{path}[]", found.valueType, item)
+            return MapType(found.keyType, value, found.valueContainsNull)
+        case AvroType(kind="record"), StructType():
+            return _record(path, found, kind)
+    if _is_written_as(found, kind):
         return found
-    raise _refusal(path, found, kind)
-
-
-def _record(path: str, found: StructType, kind: dict[str, Any]) -> StructType:
-    wanted = {field["name"]: field["type"] for field in kind["fields"]}
-    required = {name for name, avro_type in wanted.items() if not branches(avro_type)[1]}
-    if not required <= set(found.names) <= set(wanted):
-        raise ReadModelError(
-            f"{path} has {sorted(found.names)}, but the record {kind['name']} has {sorted(wanted)}: give these."
-        )
-    return StructType(
-        [
-            StructField(f.name, written_type(f"{path}.{f.name}", f.dataType, wanted[f.name]), f.nullable)
-            for f in found.fields
-        ]
+    raise ReadModelError(
+        f"{path} is {found.simpleString()}, which cannot be written as {wanted.simpleString()}: cast it in the declaration."
     )
 
 
-def _union(path: str, found: DataType, kinds: list[Any]) -> DataType:
+def _record(path: str, found: StructType, kind: AvroType) -> StructType:
+    wanted = {field.name: field.type for field in kind.fields}
+    required = {name for name, one in wanted.items() if not branches(one)[1]}
+    if not required <= set(found.names) <= set(wanted):
+        raise ReadModelError(
+            f"{path} has {sorted(found.names)}, but the record {kind.name} has {sorted(wanted)}: give these."
+        )
+    return _struct(path, found, [wanted[name] for name in found.names])
+
+
+def _union(path: str, found: DataType, kinds: Sequence[AvroType]) -> DataType:
     """Return the type for a union of several types: the struct that Spark decodes, with a member for each type. One member is not null."""
     members = [f"member{i}" for i in range(len(kinds))]
     if isinstance(found, NullType):
         found = StructType([StructField(name, NullType()) for name in members])
-    # Spark decodes these as one type, and writes that.
-    merged = {frozenset(("int", "long")): LongType(), frozenset(("float", "double")): DoubleType()}
-    number = merged.get(frozenset(kind for kind in kinds if isinstance(kind, str)))
+    number = MERGED.get(frozenset(kind.kind for kind in kinds if LogicalType.of(kind.definition) is None))
     if number is not None and len(kinds) == 2 and isinstance(found, NumericType):  # noqa: PLR2004 - a pair of types
-        return written_type(path, found, "long" if number == LongType() else "double")
+        return written_type(path, found, number)
     if not isinstance(found, StructType) or found.names != members:
         raise ReadModelError(
             f"{path} is {found.simpleString()}, but its type is a union of {len(kinds)} types: give a struct of {', '.join(members)}."
         )
+    return _struct(path, found, kinds)
+
+
+def _struct(path: str, found: StructType, kinds: Sequence[AvroType]) -> StructType:
     return StructType(
         [
             StructField(f.name, written_type(f"{path}.{f.name}", f.dataType, kind), f.nullable)
@@ -158,26 +160,22 @@ def _union(path: str, found: DataType, kinds: list[Any]) -> DataType:
     )
 
 
-def _spark_type(avro_type: Any) -> DataType:  # noqa: ANN401, PLR0911 - as above
+def _spark_type(one: AvroType) -> DataType:
     """Return the type that Spark decodes an Avro type as."""
-    kinds, _ = branches(avro_type)
+    kinds, _ = branches(one)
     if len(kinds) != 1:
         members = [StructField(f"member{i}", _spark_type(kind)) for i, kind in enumerate(kinds)]
         return StructType(members) if members else NullType()
     kind = kinds[0]
-    name = kind["type"] if isinstance(kind, dict) else kind
-    if isinstance(name, dict | list):
-        return _spark_type(name)
-    logical = kind.get("logicalType") if isinstance(kind, dict) else None
-    if name == "array":
-        return ArrayType(_spark_type(kind["items"]))
-    if name == "map":
-        return MapType(StringType(), _spark_type(kind["values"]))
-    if name == "record":
-        return StructType([StructField(f["name"], _spark_type(f["type"])) for f in kind["fields"]])
-    if logical == "decimal":
-        return DecimalType(kind["precision"], kind.get("scale", 0))
-    return LOGICAL.get((name, str(logical)), PLAIN[name])
+    if kind.items is not None:
+        item = _spark_type(kind.items)
+        return ArrayType(item) if kind.kind == "array" else MapType(StringType(), item)
+    if kind.kind == "record":
+        return StructType([StructField(field.name, _spark_type(field.type)) for field in kind.fields])
+    logical = LogicalType.of(kind.definition)
+    if logical is not None and logical.name == "decimal":
+        return DecimalType(logical.precision, logical.scale)
+    return LOGICAL.get((kind.kind, "" if logical is None else logical.name), PLAIN[kind.kind])
 
 
 def _is_converted(found: DataType, wanted: DataType) -> bool:
@@ -195,17 +193,11 @@ def _is_converted(found: DataType, wanted: DataType) -> bool:
     return False
 
 
-def _is_written_as(found: DataType, name: str, kind: Any) -> bool:  # noqa: ANN401 - JSON of any shape
+def _is_written_as(found: DataType, kind: AvroType) -> bool:
     """Return whether Spark writes a value of this type as it is: the number of a time, or a time as its milliseconds."""
-    logical = kind.get("logicalType") if isinstance(kind, dict) else None
+    logical = LogicalType.of(kind.definition)
     if isinstance(found, TimestampType | TimestampNTZType):
-        return name == "long" and logical is None
+        return kind.kind == "long" and logical is None
     return logical is not None and isinstance(
-        found, {"int": IntegerType, "long": LongType}.get(name, NullType)
-    )
-
-
-def _refusal(path: str, found: DataType, kind: Any) -> ReadModelError:  # noqa: ANN401 - JSON of any shape
-    return ReadModelError(
-        f"{path} is {found.simpleString()}, which cannot be written as {_spark_type(kind).simpleString()}: cast it in the declaration."
+        found, {"int": IntegerType, "long": LongType}.get(kind.kind, NullType)
     )

@@ -4,45 +4,41 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import reduce
 from operator import or_
-from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import coalesce, exists, length, lit, map_values, struct, when
 
+from include.kafka.avro.avro_types import AvroType
+from include.kafka.logical_types import LogicalType
 from spark_jobs.folding.expressions.analysed import expressions_of
-from spark_jobs.folding.expressions.avro_columns import branches
+from spark_jobs.folding.expressions.avro_columns import branches, nullable
 from spark_jobs.folding.expressions.failed_expressions import attempt, can_raise, is_never_null, named
 
 
-def cannot_be_written(column: Column, avro_type: Any) -> Column | None:  # noqa: ANN401 - JSON of any shape
+def cannot_be_written(column: Column, one: AvroType) -> Column | None:
     """Return whether Avro has no such value of this type; None if it has every value. The column has the type of `written_type`."""
-    kinds, nullable = branches(avro_type)
-    found = [] if nullable or not kinds else [column.isNull()]
+    kinds, is_nullable = branches(one)
+    found = [] if is_nullable or not kinds else [column.isNull()]
     if len(kinds) == 1:
         inside = _part_cannot_be_written(column, kinds[0])
         found += [] if inside is None else [coalesce(inside, lit(False))]  # noqa: FBT003 - a column
     return _any(found)
 
 
-def _part_cannot_be_written(column: Column, kind: Any) -> Column | None:  # noqa: ANN401, PLR0911 - JSON of any shape; one return for each kind
-    name = kind["type"] if isinstance(kind, dict) else kind
-    if isinstance(name, dict | list):
-        return cannot_be_written(column, name)
-    if name == "enum":
-        return ~column.isin(list(kind["symbols"]))
-    if name == "fixed" and kind.get("logicalType") != "decimal":
-        return length(column) != lit(kind["size"])
-    if name in {"array", "map"}:
-        item = kind["items" if name == "array" else "values"]
+def _part_cannot_be_written(column: Column, kind: AvroType) -> Column | None:
+    logical = LogicalType.of(kind.definition)
+    if kind.kind == "enum":
+        return ~column.isin(list(kind.symbols))
+    if kind.kind == "fixed" and (logical is None or logical.name != "decimal"):
+        return length(column) != lit(kind.size)
+    item = kind.items
+    if item is not None:
         if cannot_be_written(column, item) is None:
             return None
-        values = column if name == "array" else map_values(column)
+        values = column if kind.kind == "array" else map_values(column)
         return exists(values, lambda value: coalesce(cannot_be_written(value, item), lit(False)))  # type: ignore[arg-type]  # noqa: FBT003
-    if name == "record":
-        parts = (cannot_be_written(column[field["name"]], field["type"]) for field in kind["fields"])
-        found = [column.isNotNull() & part for part in parts if part is not None]
-        return _any(found)
-    return None
+    parts = (cannot_be_written(column[field.name], field.type) for field in kind.fields)
+    return _any([column.isNotNull() & part for part in parts if part is not None])
 
 
 def _any(conditions: Sequence[Column]) -> Column | None:
@@ -54,7 +50,7 @@ def _any(conditions: Sequence[Column]) -> Column | None:
 def field_failures(
     condition: Column,
     typed: Mapping[str, Column],
-    types: Mapping[str, Any],
+    types: Mapping[str, AvroType],
     frame: DataFrame,
     required: AbstractSet[str],
 ) -> list[Column]:
@@ -65,9 +61,10 @@ def field_failures(
     """
     failures = []
     for name, expression in zip(typed, expressions_of(frame.select(*typed.values())), strict=True):
-        kinds, _ = branches(types[name])
-        kind = ["null", *kinds] if is_never_null(expression, required) else types[name]
-        invalid = cannot_be_written(typed[name], kind)
+        kind = types[name]
+        invalid = cannot_be_written(
+            typed[name], nullable(kind) if is_never_null(expression, required) else kind
+        )
         if can_raise(expression):
             tried = attempt(
                 when(condition, struct((typed[name] if invalid is None else invalid).alias("checked")))
