@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import ClassVar, Self
 
 from include.errors import FoldlakeError
 
@@ -24,13 +25,6 @@ class StoreMissingError(QueryNodeError):
         return cls(f"Cannot read the store at {path} ({reason}): wait until the materializer has built it.")
 
     @classmethod
-    def unanswered(cls, path: Path, timeout_s: float) -> "StoreMissingError":
-        """Return the error for a store whose process does not answer."""
-        return cls(
-            f"The process that serves the store at {path} did not answer within {timeout_s:g} s: try again."
-        )
-
-    @classmethod
     def without_server(cls, server: str, reason: object) -> "StoreMissingError":
         """Return the error for a shared store whose server does not answer."""
         return cls(f"{server} does not answer ({reason}): try again.")
@@ -46,44 +40,37 @@ class StoreMissingError(QueryNodeError):
 class StoreUnusableError(QueryNodeError):
     """A store must be replaced by an empty one."""
 
+    text: ClassVar[str] = "The store at {} cannot be used ({}): it is removed and rebuilt from the changelog."
+
     @classmethod
-    def because(cls, path: Path, reason: str) -> "StoreUnusableError":
+    def at(cls, path: Path, reason: object) -> Self:
         """Return the error for the store at `path`."""
-        return cls(
-            f"The store at {path} cannot be used ({reason}): it is removed and rebuilt from the changelog."
-        )
+        return cls(cls.text.format(path, reason))
 
 
 class StoreDamagedError(StoreUnusableError):
     """A store contains data that was never written to it."""
 
-    @classmethod
-    def at(cls, path: Path, finding: str) -> "StoreDamagedError":
-        """Return the error for a finding in the store at `path`."""
-        return cls(
-            f"The store at {path} is damaged ({finding}): it is removed and rebuilt from the changelog."
-        )
+    text = "The store at {} is damaged ({}): it is removed and rebuilt from the changelog."
 
 
 class StoreWriteError(QueryNodeError):
     """The store is intact, but cannot be checked, opened or written now. It must be opened again."""
 
+    text: ClassVar[str] = (
+        "The store at {} cannot be written ({}): it keeps its records, and writing is tried again. Check its disk."
+    )
+
     @classmethod
-    def at(cls, path: Path, reason: object) -> "StoreWriteError":
+    def at(cls, path: Path, reason: object) -> Self:
         """Return the error for the store at `path`."""
-        return cls(
-            f"The store at {path} cannot be written ({reason}): it keeps its records, and writing is tried again. "
-            "Check its disk."
-        )
+        return cls(cls.text.format(path, reason))
 
 
 class StoreFullError(StoreWriteError):
     """The store cannot grow. Once there is space, the same write succeeds."""
 
-    @classmethod
-    def at(cls, path: Path, reason: object) -> "StoreFullError":
-        """Return the error for the store at `path`."""
-        return cls(f"The store at {path} cannot grow ({reason}): free space on its disk.")
+    text = "The store at {} cannot grow ({}): free space on its disk."
 
 
 class ServerWriteError(StoreWriteError):

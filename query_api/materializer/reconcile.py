@@ -52,13 +52,7 @@ def versions_to_follow(view: ClusterView) -> list[VersionReference]:
             facts = view.topics.get(version.changelog_topic)
             if facts is not None:
                 references.append(
-                    VersionReference(
-                        record.read_model,
-                        version.number,
-                        version.changelog_topic,
-                        facts.partitions,
-                        facts.binding,
-                    )
+                    VersionReference(record.read_model, version.number, facts.partitions, facts.binding)
                 )
     return references
 

@@ -46,9 +46,13 @@ class VersionReference:
 
     model: str
     number: int
-    changelog_topic: str
     partition_count: int
     binding: Binding
+
+    @property
+    def changelog_topic(self) -> str:
+        """The topic of the changelog."""
+        return self.binding.topic
 
 
 class VersionFollower(threading.Thread):

@@ -33,7 +33,8 @@ def _kafka(view: NodeView) -> dict[str, Any]:
 
 def _registry(view: NodeView) -> dict[str, Any]:
     url = view.settings.registry.url
-    return _service("Schema registry", _registry_failure(f"{url}/subjects"), REGISTRY_EFFECT, url=url)
+    _, problem = _answer(f"{url}/subjects", "FOLDLAKE_SCHEMA_REGISTRY_URL")
+    return _service("Schema registry", problem, REGISTRY_EFFECT, url=url)
 
 
 def _airflow(view: NodeView) -> dict[str, Any]:
@@ -56,10 +57,6 @@ def _airflow_failure(url: str) -> str:
     except (ValueError, AttributeError):
         return f"{without_credentials(url)} is not Airflow: check FOLDLAKE_AIRFLOW_URL"
     return f"not healthy: {', '.join(unhealthy)}" if unhealthy else ""
-
-
-def _registry_failure(url: str) -> str:
-    return _answer(url, "FOLDLAKE_SCHEMA_REGISTRY_URL")[1]
 
 
 def _answer(url: str, setting: str) -> tuple[httpx.Response | None, str]:

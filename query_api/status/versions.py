@@ -45,18 +45,16 @@ def _entry(read_model: str, version: Version) -> dict[str, Any]:
 
 
 def _known_here(state: NodeState) -> list[dict[str, Any]]:
+    unknown = dict.fromkeys(("fold_revision", "created_at", "live_since", "kept_until"))
     return [
         {
             "read_model": model.name,
             "version": version.number,
             "stage": version.stage,
-            "fold_revision": None,
             "reason": "",
-            "created_at": None,
-            "live_since": None,
-            "kept_until": None,
             "source_topic": version.source_topic,
             "start_offsets": [],
+            **unknown,
         }
         for model in state.models.values()
         for version in model.versions.values()

@@ -5,7 +5,7 @@ positions and schemas visible together. Keys are ordered as bytes. A backend is 
 (backends.py finds it); decision 11 describes it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -125,9 +125,6 @@ class StoreReader(Protocol):
 
     def get(self, partition: int, key: bytes) -> StoredRecord | None:
         """Return the record of a key, or None."""
-
-    def get_many(self, partition: int, keys: Sequence[bytes]) -> dict[bytes, StoredRecord]:
-        """Return the records of the keys that exist, all from the same commit."""
 
     def scan(
         self,

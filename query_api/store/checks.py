@@ -38,34 +38,18 @@ class StoreCheck(Protocol):
         """End the check without a result; does nothing when it is over."""
 
 
-class Passed:
-    """A StoreCheck that was over at once, and has found nothing."""
-
-    progress = ""
-
-    def wait(self, timeout_s: float) -> bool:  # noqa: ARG002 - there is nothing to wait for
-        """Return that the check is over."""
-        return True
-
-    def finding(self) -> None:
-        """Return that the store can be used."""
-
-    def stop(self) -> None:
-        """Do nothing."""
-
-
 @dataclass(frozen=True)
-class Unusable:
-    """A StoreCheck that was over at once, with this reason."""
+class FinishedCheck:
+    """A StoreCheck that was over at once. reason: why the store cannot be used; None if it can."""
 
-    reason: str
+    reason: str | None = None
     progress: str = ""
 
     def wait(self, timeout_s: float) -> bool:  # noqa: ARG002 - there is nothing to wait for
         """Return that the check is over."""
         return True
 
-    def finding(self) -> str:
+    def finding(self) -> str | None:
         """Return the reason."""
         return self.reason
 

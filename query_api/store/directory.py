@@ -117,7 +117,7 @@ class StoreDirectory:
         else:
             finding = None if may_create else "it does not exist"
         if finding:
-            raise StoreUnusableError.because(path, finding)
+            raise StoreUnusableError.at(path, finding)
         try:
             path.mkdir(parents=True, exist_ok=True)
             write_marker(path, before.opened(is_checked=is_checked))
@@ -141,7 +141,7 @@ class StoreDirectory:
         if binding is None or stored == binding:
             return
         if stored is not None:
-            raise StoreUnusableError.because(
+            raise StoreUnusableError.at(
                 path, f"it was filled from {stored}, and the changelog is now {binding}"
             )
         store.bind(binding)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from include.settings import Settings
-from query_api.store.checks import CheckExtent, StoreCheck, Unusable
+from query_api.store.checks import CheckExtent, FinishedCheck, StoreCheck
 from query_api.store.lmdb import layout
 from query_api.store.lmdb.integrity import ReadCheck
 from query_api.store.lmdb.reader import LmdbReader
@@ -30,7 +30,7 @@ class LmdbBackend:
 
     def begin_check(self, path: Path, extent: CheckExtent) -> StoreCheck:
         """Begin to read the store in a child process; raises StoreWriteError when that cannot be started."""
-        return ReadCheck(path, extent) if self.exists(path) else Unusable("its data file is missing")
+        return ReadCheck(path, extent) if self.exists(path) else FinishedCheck("its data file is missing")
 
     def open_writer(self, path: Path, partitions: int) -> LmdbWriter:
         """Open the store for writing, and create it if it does not exist; raises StoreDamagedError."""

@@ -34,6 +34,7 @@ LOCK_FILE_BYTES = MAX_READERS * 64 + 4096
 STAT_BLOCK_BYTES = 512
 # LMDB's compiled-in limit.
 MAX_KEY_BYTES = 511
+TRUNCATED = "its file is shorter than its pages"
 
 
 def open_environment(path: Path, *, map_size_bytes: int, partitions: int, readonly: bool) -> lmdb.Environment:
@@ -52,6 +53,13 @@ def open_environment(path: Path, *, map_size_bytes: int, partitions: int, readon
         readahead=False,
         meminit=False,
     )
+
+
+def is_truncated(environment: lmdb.Environment, path: Path) -> bool:
+    """Whether the data file is shorter than its pages: touching a page beyond its end kills the process with SIGBUS."""
+    # The last page may be allocated but not yet written.
+    least_bytes: int = environment.info()["last_pgno"] * environment.stat()["psize"]
+    return (path / DATA_FILE).stat().st_size < least_bytes
 
 
 def allocate_lock_file(path: Path) -> None:

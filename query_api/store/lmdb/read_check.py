@@ -62,10 +62,8 @@ class StoreChecker:
             max_dbs=MAX_DATABASES,
             max_readers=layout.MAX_READERS,
         )
-        page_bytes = self._environment.stat()["psize"]
-        if (path / layout.DATA_FILE).stat().st_size < self._environment.info()["last_pgno"] * page_bytes:
-            message = "its file is shorter than its pages"
-            raise ValueError(message)
+        if layout.is_truncated(self._environment, path):
+            raise ValueError(layout.TRUNCATED)
         self.records = 0
         self._total = 0
         self._next_report_s = 0.0

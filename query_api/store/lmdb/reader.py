@@ -1,7 +1,7 @@
 """The reader of an LMDB store: read-only, and never blocked by the writer."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 from zlib import crc32
@@ -12,7 +12,7 @@ from include.nodes.key_sample import NO_SAMPLING, KeySample
 from query_api.errors import StoreDamagedError, StoreMissingError
 from query_api.store.base import ALL_KEYS, ChangelogPosition, KeyRange, Page, StoredRecord
 from query_api.store.lmdb import layout
-from query_api.store.stored_form import BadRecordError, load_position, unpack
+from query_api.store.stored_form import load_position, unpack
 
 # A call of stat(2) costs 1 us; a replaced store is detected within this time.
 CHECK_INTERVAL_S = 0.05
@@ -57,14 +57,14 @@ class LmdbReader:
 
     def __init__(self, path: Path, *, map_size_bytes: int, partitions: int) -> None:
         self._path = path
-        self._data_file = path / layout.DATA_FILE
         # Before the file is opened: a file that replaces it in between is then detected as a replacement.
-        self._replacement = ReplacementCheck(self._data_file)
+        self._replacement = ReplacementCheck(path / layout.DATA_FILE)
         try:
             self._environment = layout.open_environment(
                 path, map_size_bytes=map_size_bytes, partitions=partitions, readonly=True
             )
-            self._check_length()
+            if layout.is_truncated(self._environment, path):
+                raise StoreDamagedError.at(path, layout.TRUNCATED)
             # All of them, before any transaction: LMDB does not allow several threads to open databases concurrently.
             self._positions = self._environment.open_db(layout.POSITIONS, create=False)
             self._schemas = self._environment.open_db(layout.SCHEMAS, create=False)
@@ -74,14 +74,6 @@ class LmdbReader:
             ]
         except lmdb.Error as error:
             raise self._unreadable(error) from error
-
-    def _check_length(self) -> None:
-        """Raise for a truncated file: touching a page beyond its end kills the process with SIGBUS."""
-        info = self._environment.info()
-        page_bytes = self._environment.stat()["psize"]
-        # The last page may be allocated but not yet written.
-        if self._data_file.stat().st_size < info["last_pgno"] * page_bytes:
-            raise StoreDamagedError.at(self._path, "its file is shorter than its pages")
 
     def _unreadable(self, error: lmdb.Error) -> StoreDamagedError | StoreMissingError:
         if isinstance(error, layout.DAMAGE):
@@ -96,23 +88,13 @@ class LmdbReader:
         """Return the record of a key, or None; raises StoreDamagedError when its checksum does not match."""
         if not 0 < len(key) <= layout.MAX_KEY_BYTES:
             return None
-        stored = self._read(self._records[partition], key)
-        if stored is None:
-            return None
-        try:
-            return unpack(key, stored)
-        except BadRecordError as error:
-            raise StoreDamagedError.at(self._path, str(error)) from error
-
-    def get_many(self, partition: int, keys: Sequence[bytes]) -> dict[bytes, StoredRecord]:
-        """Return the records of the keys that exist, in one transaction."""
         database = self._records[partition]
-        possible = sorted({key for key in keys if 0 < len(key) <= layout.MAX_KEY_BYTES})
-        stored = self._in_transaction(database, lambda t: t.cursor(db=database).getmulti(possible))
-        try:
-            return {key: unpack(key, record) for key, record in stored}
-        except BadRecordError as error:
-            raise StoreDamagedError.at(self._path, str(error)) from error
+
+        def read(transaction: "lmdb.Transaction[bytes]") -> StoredRecord | None:
+            stored = transaction.get(key)
+            return None if stored is None else unpack(key, stored)
+
+        return self._in_transaction(database, read)
 
     def scan(
         self,
@@ -141,10 +123,7 @@ class LmdbReader:
             is_more = there and (upper is None or cursor.key() < upper)
             return Page(found, last if is_more else None, transaction.stat(database)["entries"])
 
-        try:
-            return self._in_transaction(database, read)
-        except BadRecordError as error:
-            raise StoreDamagedError.at(self._path, str(error)) from error
+        return self._in_transaction(database, read)
 
     def count(self, partition: int) -> int:
         """Return the number of records in a partition."""
@@ -158,34 +137,32 @@ class LmdbReader:
 
     def schema_text(self, schema_id: int) -> str | None:
         """Return the Avro schema that records with this id were written with."""
-        stored = self._read(self._schemas, layout.number_key(schema_id))
+        key = layout.number_key(schema_id)
+        stored = self._in_transaction(self._schemas, lambda transaction: transaction.get(key))
         return None if stored is None else stored.decode()
 
     def positions(self) -> dict[int, ChangelogPosition]:
         """Return the position of every partition that the store has records of."""
-        try:
-            with self._environment.begin(db=self._positions) as transaction:
-                return {int(k): load_position(v) for k, v in transaction.cursor()}
-        except ValueError as error:
-            raise StoreDamagedError.at(self._path, str(error)) from error
-        except lmdb.Error as error:
-            raise self._unreadable(error) from error
-
-    def _read(self, database: "lmdb._Database", key: bytes) -> bytes | None:
-        return self._in_transaction(database, lambda transaction: transaction.get(key))
+        return self._in_transaction(
+            self._positions, lambda transaction: {int(k): load_position(v) for k, v in transaction.cursor()}
+        )
 
     def _in_transaction(
         self, database: "lmdb._Database", read: "Callable[[lmdb.Transaction[bytes]], T]"
     ) -> T:
+        """Return what `read` returns in a transaction; raises StoreDamagedError for what it cannot decode."""
         try:
-            with self._environment.begin(db=database) as transaction:
-                return read(transaction)
-        except lmdb.MapResizedError:
-            self._environment.set_mapsize(0)  # adopt the size that the writer has set
-            with self._environment.begin(db=database) as transaction:
-                return read(transaction)
+            try:
+                with self._environment.begin(db=database) as transaction:
+                    return read(transaction)
+            except lmdb.MapResizedError:
+                self._environment.set_mapsize(0)  # adopt the size that the writer has set
+                with self._environment.begin(db=database) as transaction:
+                    return read(transaction)
         except lmdb.Error as error:
             raise self._unreadable(error) from error
+        except ValueError as error:
+            raise StoreDamagedError.at(self._path, str(error)) from error
 
 
 def _seek(cursor: "lmdb.Cursor[bytes]", first: bytes, after: bytes) -> bool:

@@ -6,14 +6,12 @@ The owner of a partition writes it, and every node reads it. A node's directory 
 from functools import cached_property
 from pathlib import Path
 
-from valkey.exceptions import ValkeyError
-
 from include.settings import RedisSettings, Settings
-from query_api.errors import ServerWriteError, StoreMissingError
-from query_api.store.checks import CheckExtent, Passed, StoreCheck, Unusable
+from query_api.errors import StoreMissingError
+from query_api.store.checks import CheckExtent, FinishedCheck, StoreCheck
 from query_api.store.redis.layout import MAX_KEY_BYTES, StoreKeys
 from query_api.store.redis.reader import RedisReader
-from query_api.store.redis.server import RedisServer, Unanswered
+from query_api.store.redis.server import RedisServer
 from query_api.store.redis.writer import RedisWriter
 
 # In the directory of a store; contains the number of its partitions.
@@ -50,7 +48,7 @@ class RedisBackend:
 
     def begin_check(self, path: Path, extent: CheckExtent) -> StoreCheck:  # noqa: ARG002 - a record is checked when it is read
         """Return that the store can be used, if this node uses it."""
-        return Passed() if self.exists(path) else Unusable("it was not in Redis")
+        return FinishedCheck(None if self.exists(path) else "it was not in Redis")
 
     def open_writer(self, path: Path, partitions: int) -> RedisWriter:
         """Open the store for writing; raises ServerWriteError when the server does not answer."""
@@ -70,12 +68,7 @@ class RedisBackend:
             return
         keys = self._keys(path)
         names = [keys.schemas, *keys.of_partitions(int((path / USED_FILE).read_text()))]
-        try:
-            self._server.call(lambda client: client.unlink(*names))
-        except Unanswered as error:
-            raise ServerWriteError.unanswered(self._server.label, error) from error
-        except ValkeyError as error:
-            raise ServerWriteError.refused(self._server.label, error) from error
+        self._server.write(lambda client: client.unlink(*names))
 
     def _keys(self, path: Path) -> StoreKeys:
         return StoreKeys(self._settings.prefix, path.name)

@@ -12,8 +12,10 @@ import json
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from include.position import Offsets
+from query_api.errors import StoreDamagedError
 from query_api.store.base import Binding, ChangelogPosition
 from query_api.store.redis.server import Client
 from query_api.store.stored_form import dump_binding, dump_position, load_binding, load_position
@@ -59,16 +61,19 @@ class Head:
         return json.dumps(fields).encode()
 
     @classmethod
-    def load(cls, stored: bytes) -> "Head":
-        """Deserialize a head; raises ValueError, KeyError or TypeError for invalid bytes."""
-        fields = json.loads(stored)
-        position, binding = fields["position"], fields["binding"]
-        return cls(
-            None if position is None else load_position(json.dumps(position).encode()),
-            None if binding is None else load_binding(json.dumps(binding).encode()),
-            fields["incarnation"],
-            fields["is_complete"],
-        )
+    def load(cls, stored: bytes, store: Path) -> "Head":
+        """Deserialize a head; raises StoreDamagedError of the store with this directory for invalid bytes."""
+        try:
+            fields = json.loads(stored)
+            position, binding = fields["position"], fields["binding"]
+            return cls(
+                None if position is None else load_position(json.dumps(position).encode()),
+                None if binding is None else load_binding(json.dumps(binding).encode()),
+                fields["incarnation"],
+                fields["is_complete"],
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise StoreDamagedError.at(store, f"head {stored[:200]!r}") from error
 
 
 @dataclass(frozen=True)

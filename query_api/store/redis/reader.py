@@ -52,10 +52,6 @@ class RedisReader:
         self._check(partition, head, before)
         return None if record is None else self._unpacked(key, record)
 
-    def get_many(self, partition: int, keys: Sequence[bytes]) -> dict[bytes, StoredRecord]:
-        """Return the records of the keys that exist, all from the same commit."""
-        return self._records(partition, sorted({key for key in keys if key != HEAD}))
-
     def _records(self, partition: int, keys: Sequence[bytes]) -> dict[bytes, StoredRecord]:
         name, before = self._keys.records(partition), self._heads.get(partition)
         head, *records = self._call(lambda client: client.hmget(name, [HEAD, *keys]))
@@ -166,7 +162,7 @@ class RedisReader:
         """
         if before is not None and before[0] == stored:
             return before[1]
-        head = None if stored is None else self._parsed(stored)
+        head = None if stored is None else Head.load(stored, self._path)
         if before is not None and (head is None or head.incarnation != before[1].incarnation):
             self._is_replaced = True
         has_gone_back = before is not None and head is not None and head.next_offset < before[1].next_offset
@@ -176,12 +172,6 @@ class RedisReader:
         if newest is None or newest[1].next_offset <= head.next_offset:
             self._heads[partition] = (stored, head)
         return head
-
-    def _parsed(self, stored: bytes) -> Head:
-        try:
-            return Head.load(stored)
-        except (ValueError, KeyError, TypeError) as error:
-            raise StoreDamagedError.at(self._path, f"head {stored[:200]!r}") from error
 
     def _unpacked(self, key: bytes, record: bytes) -> StoredRecord:
         try:

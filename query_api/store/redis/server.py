@@ -11,13 +11,14 @@ from urllib.parse import urlsplit
 from valkey import Valkey
 from valkey.backoff import NoBackoff
 from valkey.connection import ConnectionPool
-from valkey.exceptions import AuthenticationError, AuthorizationError, NoScriptError
+from valkey.exceptions import AuthenticationError, AuthorizationError, NoScriptError, ValkeyError
 from valkey.exceptions import ConnectionError as ServerConnectionError
 from valkey.exceptions import TimeoutError as ServerTimeoutError
 from valkey.retry import Retry
 
 from include.errors import SettingsError
 from include.settings.groups import RedisSettings
+from query_api.errors import ServerWriteError
 
 DEFAULT_PORT = 6379
 CONNECT_TIMEOUT_S = 0.25
@@ -62,6 +63,15 @@ class RedisServer:
         """Return the result of a request; raises Unanswered, and the client's own errors in the server's answers."""
         with self._noting_failures():
             return request(self._client)
+
+    def write(self, request: Callable[[Client], T]) -> T:
+        """Return the result of a writer's request; raises ServerWriteError if the server does not answer, or rejects it."""
+        try:
+            return self.call(request)
+        except Unanswered as error:
+            raise ServerWriteError.unanswered(self.label, error) from error
+        except ValkeyError as error:
+            raise ServerWriteError.refused(self.label, error) from error
 
     def ask(self, *command: bytes | str) -> Any:  # noqa: ANN401 - the command's own type
         """Return the answer to one command; raises as `call` does.

@@ -1,11 +1,11 @@
 """The writer of some partitions of a store in Redis."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from valkey.exceptions import NoScriptError, ValkeyError
+from valkey.exceptions import NoScriptError
 
 from include.position import Offsets
 from query_api.errors import ServerWriteError, StoreDamagedError, StoreFencedError
@@ -22,7 +22,7 @@ from query_api.store.redis.layout import (
     StoreKeys,
     read_heads,
 )
-from query_api.store.redis.server import Client, RedisServer, Unanswered, digest
+from query_api.store.redis.server import Client, RedisServer, digest
 from query_api.store.stored_form import pack
 
 # The server does nothing else while it applies the changes of one request: 1,000 take about 5 ms.
@@ -69,7 +69,7 @@ class RedisWriter:
         self._partitions = range(partitions)
         self._binding: Binding | None = None
         self._written: dict[int, _Written] = {}
-        self._call(lambda client: client.ping())
+        self._server.write(lambda client: client.ping())
 
     def commit(
         self,
@@ -86,7 +86,7 @@ class RedisWriter:
         """
         if schemas:
             texts = {str(schema_id): text for schema_id, text in schemas.items()}
-            self._call(lambda client: client.hset(self._keys.schemas, mapping=texts))
+            self._server.write(lambda client: client.hset(self._keys.schemas, mapping=texts))
         partitions = sorted(changes.keys() | positions.keys())
         self.adopt(p for p in partitions if p not in self._written)
         self._send(
@@ -133,16 +133,16 @@ class RedisWriter:
     def _send(self, requests: Sequence[_Request]) -> None:
         """Send all requests at once; raises StoreFencedError, StoreDamagedError or ServerWriteError."""
 
-        def send(client: Client) -> Any:  # noqa: ANN401 - as of `_call`
+        def send(client: Client) -> Any:  # noqa: ANN401 - as of `RedisServer.write`
             pipeline = client.pipeline(transaction=False)
             for request in requests:
                 pipeline.evalsha(digest(COMMIT), len(request.keys), *request.keys, *request.arguments)
             return pipeline.execute(raise_on_error=False)
 
-        results = self._call(send)
+        results = self._server.write(send)
         if any(isinstance(result, NoScriptError) for result in results):
-            self._call(lambda client: client.script_load(COMMIT))
-            results = self._call(send)
+            self._server.write(lambda client: client.script_load(COMMIT))
+            results = self._server.write(send)
         fenced = set()
         for request, result in zip(requests, results, strict=True):
             if isinstance(result, Exception):
@@ -159,7 +159,7 @@ class RedisWriter:
 
     def schemas(self) -> dict[int, str]:
         """Return every stored schema, by id."""
-        stored = self._call(lambda client: client.hgetall(self._keys.schemas))
+        stored = self._server.write(lambda client: client.hgetall(self._keys.schemas))
         return {int(schema_id): text.decode() for schema_id, text in stored.items()}
 
     def positions(self) -> dict[int, ChangelogPosition]:
@@ -176,13 +176,10 @@ class RedisWriter:
 
     def _heads(self, partitions: Iterable[int]) -> dict[int, _Written]:
         """Return the stored heads of those partitions that have one; that of a foreign one is as that of a new one."""
-        stored = self._call(lambda client: read_heads(client, self._keys, partitions))
+        stored = self._server.write(lambda client: read_heads(client, self._keys, partitions))
         found = {}
         for partition, text in stored.items():
-            try:
-                head = Head.load(text)
-            except (ValueError, KeyError, TypeError) as error:
-                raise StoreDamagedError.at(self._path, f"head {text[:200]!r}") from error
+            head = Head.load(text, self._path)
             is_foreign = self._binding is not None and head.binding not in {None, self._binding}
             found[partition] = _Written(self._new_head() if is_foreign else head, text, is_foreign)
         return found
@@ -238,17 +235,17 @@ class RedisWriter:
     def record_count(self) -> int:
         """Return the number of records over all partitions, whoever writes them."""
 
-        def count(client: Client) -> Any:  # noqa: ANN401 - as of `_call`
+        def count(client: Client) -> Any:  # noqa: ANN401 - as of `RedisServer.write`
             pipeline = client.pipeline(transaction=False)
             for partition in self._partitions:
                 pipeline.zcard(self._keys.order(partition))
             return pipeline.execute()
 
-        return sum(self._call(count))
+        return sum(self._server.write(count))
 
     def housekeep(self) -> None:
         """Notice that the server has lost something, or that another writer has continued; raises StoreFencedError."""
-        found = self._call(lambda client: read_heads(client, self._keys, self._written))
+        found = self._server.write(lambda client: read_heads(client, self._keys, self._written))
         fenced = [p for p, written in self._written.items() if found.get(p, b"") != written.stored]
         if fenced:
             raise StoreFencedError.of(self._keys.name, fenced)
@@ -260,12 +257,4 @@ class RedisWriter:
         return [self._keys.records(partition), self._keys.order(partition)]
 
     def _run(self, script: str, partition: int, *arguments: bytes) -> Any:  # noqa: ANN401 - the script's own type
-        return self._call(lambda _: self._server.run(script, self._names(partition), arguments))
-
-    def _call(self, request: Callable[[Client], Any]) -> Any:  # noqa: ANN401 - the server's answer
-        try:
-            return self._server.call(request)
-        except Unanswered as error:
-            raise ServerWriteError.unanswered(self._server.label, error) from error
-        except ValkeyError as error:
-            raise ServerWriteError.refused(self._server.label, error) from error
+        return self._server.write(lambda _: self._server.run(script, self._names(partition), arguments))

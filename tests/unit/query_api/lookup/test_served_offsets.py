@@ -142,7 +142,7 @@ def test_offsets_that_the_changelog_has_lost_are_forgotten(tmp_path: Path) -> No
     served = ServedOffsets(tmp_path, workers=2)
     served.of_version("balance", 1, 2).extend(0, 10)
     served.of_version("balance", 1, 2).extend(1, 10)
-    reference = VersionReference("balance", 1, "changelog", 2, Binding("c", "changelog", "t"))
+    reference = VersionReference("balance", 1, 2, Binding("c", "changelog", "t"))
     before = read_all_served(tmp_path, [reference])
 
     forget_lost(tmp_path, before, ClusterView(ends={("changelog", 0): 10, ("changelog", 1): 12}))

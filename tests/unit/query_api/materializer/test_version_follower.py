@@ -22,7 +22,7 @@ from query_api.store.lmdb import LmdbBackend
 from tests.support.waiting import wait_until
 
 BINDING = Binding("cluster", "balance.v1.changelog", "topic id")
-REFERENCE = VersionReference("balance", 1, "balance.v1.changelog", 1, BINDING)
+REFERENCE = VersionReference("balance", 1, 1, BINDING)
 DEADLINE_S = 30.0
 # Partition 0, and when its end was last confirmed.
 READY = {0: Moment(500.0, 1000.0)}

@@ -61,7 +61,8 @@ def torn_reads(
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline or reads <= LEAST_READS:
         reads += 1
-        found = [record.event_count for record in _reader(backend, path).get_many(0, keys).values()]
+        page = _reader(backend, path).scan(0, limit=len(keys))
+        found = [record.event_count for _, record in page.records]
         if len(found) not in {0, len(keys)} or len(set(found)) > 1:
             torn.append(found)
     return reads, torn

@@ -70,7 +70,6 @@ def test_partition_is_read_only_once_it_is_complete(redis_backend: StoreBackend,
     for read in (
         lambda: reader.get(0, b"k"),
         lambda: reader.get(0, b"unknown"),
-        lambda: reader.get_many(0, [b"k"]),
         lambda: reader.scan(0, limit=1),
         lambda: reader.scan(0, limit=1, sample=KeySample(0, 2)),
         lambda: reader.count(0),

@@ -84,16 +84,6 @@ def test_store_has_the_newest_record_of_a_changelog(
     assert reader.count(0) == (1 if stored is None else 2)
 
 
-def test_many_keys_are_read_at_once(filled: StoreReader) -> None:
-    found = filled.get_many(1, [KEYS[3], b"missing", KEYS[0], b"", b"k" * 5000])
-
-    assert found == {
-        KEYS[0]: StoredRecord(b"value of " + KEYS[0], 1, 0),
-        KEYS[3]: StoredRecord(b"value of " + KEYS[3], 1, 3),
-    }
-    assert filled.get_many(0, KEYS) == filled.get_many(1, []) == {}
-
-
 def test_keys_up_to_the_maximum_length_are_stored(
     backend: StoreBackend, writer: StoreWriter, reader: StoreReader
 ) -> None:
