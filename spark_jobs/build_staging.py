@@ -88,8 +88,7 @@ def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, num
             spark, settings, model, until, revision=version.fold_revision, ids_of=ids_of
         )
         states = fold(model, version.fold_revision, events)
-        if model.expires is not None:
-            states = unexpired(model.expires, states, model.expires.after_s(settings.stream))
+        states = unexpired(model, states, settings.stream)
         table.overwrite(table.with_all_columns(states), tag, settings.lake.shuffle_partitions)
 
     with session_settings(spark, DECODE_ONCE), progress_logged(spark, progress):

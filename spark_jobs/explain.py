@@ -12,9 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from include.declarations.load import read_model
 from include.declarations.read_model import ReadModel
-from include.errors import FoldlakeError, KafkaUnavailableError
+from include.errors import FoldlakeError
 from include.files import PRIVATE_FILE, write_atomically
-from include.kafka.topic_state import topic_state
 from include.position import Offsets
 from include.settings import Settings
 from include.spark.lake_config import DECODE_ONCE
@@ -32,7 +31,7 @@ from spark_jobs.folding.key_events import (
     of_key,
     personal_fields,
 )
-from spark_jobs.folding.replay import IdsOf, decoded_records, events_of, with_needed_schema_ids
+from spark_jobs.folding.replay import IdsOf, decoded_records, events_of, source_state, with_needed_schema_ids
 from spark_jobs.runtime.lake_job import run_lake_job
 from spark_jobs.runtime.session import session_settings
 
@@ -118,11 +117,7 @@ class KeyLog:
     def __init__(
         self, spark: SparkSession, settings: Settings, model: ReadModel, key: str, ids_of: IdsOf
     ) -> None:
-        state = topic_state(settings.kafka.bootstrap_servers, model.source_topic)
-        if state is None:
-            raise KafkaUnavailableError(
-                f"Topic {model.source_topic} does not exist: start the stream driver on this Kafka first."
-            )
+        state = source_state(settings.kafka.bootstrap_servers, model.source_topic)
         self.model = model
         self.until = state.ends
         self.since = state.starts

@@ -37,7 +37,7 @@ from include.stream.slot_planning import SlotRank, query_slots, shuffle_partitio
 from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.folding.fold_fingerprint import has_exact_sums, incompatibility, store_fingerprint
 from spark_jobs.folding.fold_query import changelog_stream
-from spark_jobs.folding.schema_cache import FixedSchemas
+from spark_jobs.folding.schema_cache import KnownSchemas
 from spark_jobs.routing.declared_failures import failure_checks
 from spark_jobs.runtime.session import configure_logging, spark_session
 from spark_jobs.streaming.query_set import QuerySet
@@ -113,7 +113,7 @@ def _run(arguments: argparse.Namespace) -> None:
         partitions=partitions, stream_spare_queries=0, stream_master=arguments.master
     )
     model = read_model(arguments.read_model, settings.declaration_folders)
-    schemas = FixedSchemas(_writers(arguments.schema, model))
+    schemas = KnownSchemas(_writers(arguments.schema, model))
     topics = [
         changelog(arguments.changelog_topic, partitions),
         Topic(dead_letter_topic(arguments.source_topic), partitions),
@@ -172,7 +172,7 @@ def _fold(
     arguments: argparse.Namespace,
     settings: Settings,
     model: ReadModel,
-    schemas: FixedSchemas,
+    schemas: KnownSchemas,
 ) -> QuerySpec:
     """Return the fold's query with the newest revision; raises SettingsError when it is incompatible with the state."""
     revision = model.newest_fold_revision

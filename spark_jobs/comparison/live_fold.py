@@ -42,9 +42,7 @@ def replayed_states(
         version.fold_revision,
         replayed_events(spark, settings, model, until, revision=version.fold_revision, ids_of=ids_of),
     )
-    if model.expires is not None:
-        states = unexpired(model.expires, states, model.expires.after_s(settings.stream))
-    return table.with_all_columns(states)
+    return table.with_all_columns(unexpired(model, states, settings.stream))
 
 
 def no_replay_because(bootstrap_servers: str, model: ReadModel, version: Version) -> str:

@@ -89,8 +89,27 @@ class SchemaIds:
 
 
 @dataclass(frozen=True)
-class EventDecoder:
-    """Decodes records as the event types in `readers`; `partitions` is the number of partitions of their topic.
+class Decoder:
+    """Decodes records as the event types in `readers`; raises ReadModelError for one without a time."""
+
+    readers: tuple[RecordSchema, ...]
+
+    def __post_init__(self) -> None:  # noqa: D105 - checks its argument
+        for reader in self.readers:
+            if "occurredOn" not in reader.fields:
+                raise ReadModelError(
+                    f"Event type {reader.name} has no field occurredOn: add it, every event needs its time."
+                )
+
+    @property
+    def shared_fields(self) -> tuple[str, ...]:
+        """The fields that all event types have, in the order of the first event type."""
+        return shared_fields(self.readers)
+
+
+@dataclass(frozen=True)
+class EventDecoder(Decoder):
+    """Decodes records in Avro; `partitions` is the number of partitions of their topic.
 
     record_key: the key that every event's record must have; None: the entity that the event type's schema names.
 
@@ -98,29 +117,15 @@ class EventDecoder:
     field that all event types share, and the short names of the others (event_columns.py).
     """
 
-    readers: tuple[RecordSchema, ...]
     schema_ids: SchemaIds
     partitions: int
     record_key: Expression | None = None
-
-    def __post_init__(self) -> None:  # noqa: D105 - checks its argument
-        for reader in self.readers:
-            if "occurredOn" not in reader.fields:
-                message = (
-                    f"Event type {reader.name} has no field occurredOn: add it, every event needs its time."
-                )
-                raise ReadModelError(message)
 
     @property
     def record_columns(self) -> dict[str, str]:
         """The columns of Spark's Kafka source that are needed to decode a record: name here -> name there."""
         has_lifetime = any(reader.lifetime is not None for reader in self.readers)
         return RECORD_COLUMNS | ({TIMESTAMP: "timestamp"} if has_lifetime else {})
-
-    @property
-    def shared_fields(self) -> tuple[str, ...]:
-        """The fields that all event types have, in the order of the first event type."""
-        return shared_fields(self.readers)
 
     def decode(self, records: DataFrame, also: tuple[str, ...] = ()) -> DataFrame:
         """Return the records of Spark's Kafka source with the event columns added. also: further columns to keep."""

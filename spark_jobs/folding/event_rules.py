@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 from functools import reduce
 from operator import or_
-from typing import Any
 
-from pyspark import SparkContext
 from pyspark.sql import Column
 from pyspark.sql.functions import (
     coalesce,
@@ -36,6 +34,7 @@ from include.kafka.avro.avro_types import AvroType, is_number, without_null
 from include.kafka.logical_types import LogicalType, field_types
 from include.kafka.record_key import MAX_KEY_BYTES
 from include.kafka.record_schema import RecordSchema
+from spark_jobs.folding.expressions.analysed import as_column, as_expression, catalyst, jvm, sequence
 from spark_jobs.folding.expressions.failed_expressions import attempt
 
 # Python, Avro and Delta libraries represent the years 1 to 9999. Two days at each end are left out: in another time zone, or when
@@ -187,18 +186,16 @@ def partition_of_key(key: Column, partitions: int) -> Column:
 
 def _murmur2(key: Column) -> Column:
     # SQL functions cannot pass bytes to a static Java method; Spark's own expression StaticInvoke can.
-    jvm: Any = SparkContext._active_spark_context._jvm  # type: ignore[union-attr]  # noqa: SLF001
-    expressions = jvm.org.apache.spark.sql.classic.ExpressionUtils
-    sequence = jvm.org.apache.spark.api.python.PythonUtils.toSeq
-    invoked = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
-        jvm.org.apache.spark.util.Utils.classForName(KAFKA_UTILS, True, False),  # noqa: FBT003 - load it, not Spark's own
-        jvm.org.apache.spark.sql.types.DataTypes.IntegerType,
+    java = jvm()
+    invoked = catalyst().objects.StaticInvoke(
+        java.org.apache.spark.util.Utils.classForName(KAFKA_UTILS, True, False),  # noqa: FBT003 - load it, not Spark's own
+        java.org.apache.spark.sql.types.DataTypes.IntegerType,
         "murmur2",
-        sequence([expressions.expression(key._jc)]),  # noqa: SLF001
+        sequence([as_expression(key)]),
         sequence([]),  # no types to cast the arguments to
         True,  # noqa: FBT003 - null for a null key
         False,  # noqa: FBT003 - and only for a null key
         True,  # noqa: FBT003 - deterministic
-        jvm.scala.Option.empty(),
+        java.scala.Option.empty(),
     )
-    return Column(expressions.column(invoked))
+    return as_column(invoked)

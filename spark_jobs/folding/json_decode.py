@@ -23,18 +23,13 @@ from pyspark.sql.functions import (
 from include.declarations.event_types.event_columns import (
     EVENT_TYPE,
     KEY,
-    OFFSET,
-    PARTITION,
     TIMESTAMP,
     VALUE,
-    shared_fields,
     type_column,
 )
 from include.declarations.event_types.topic_events import EventFormat, TopicEvents
-from include.errors import ReadModelError
 from include.kafka.json_mapping import TIMES, JsonField, JsonMapping
-from include.kafka.record_schema import RecordSchema
-from spark_jobs.folding.decode import REASON, EventDecoder, Reason, SchemaIds
+from spark_jobs.folding.decode import REASON, RECORD_COLUMNS, Decoder, EventDecoder, Reason, SchemaIds
 from spark_jobs.folding.event_rules import (
     LAST_MICROS,
     is_in_wrong_partition,
@@ -63,37 +58,18 @@ TYPE = "json:type"
 
 
 @dataclass(frozen=True)
-class JsonDecoder:
-    """Decodes objects as the event types in `readers`, each of the first type whose condition it satisfies.
+class JsonDecoder(Decoder):
+    """Decodes JSON objects, each as an event of the first type whose condition it satisfies.
 
     partitions: number of partitions of the topic. Adds the same columns as EventDecoder.
     """
 
-    readers: tuple[RecordSchema, ...]
     partitions: int
-
-    def __post_init__(self) -> None:  # noqa: D105 - checks its argument
-        for reader in self.readers:
-            if "occurredOn" not in reader.fields:
-                raise ReadModelError(
-                    f"Event type {reader.name} has no field occurredOn: add it, every event needs its time."
-                )
-
-    @property
-    def shared_fields(self) -> tuple[str, ...]:
-        """The fields that all event types have, in the order of the first event type."""
-        return shared_fields(self.readers)
 
     def decode(self, records: DataFrame) -> DataFrame:
         """Return the records of Spark's Kafka source with the event columns added."""
         # The time of the record in Kafka, for routes that compare it with that of the event.
-        source = {
-            KEY: "key",
-            VALUE: "value",
-            PARTITION: "partition",
-            OFFSET: "offset",
-            TIMESTAMP: "timestamp",
-        }
+        source = RECORD_COLUMNS | {TIMESTAMP: "timestamp"}
         record = [column for column, name in source.items() if name in records.columns]
         mappings = {reader.name: JsonMapping.of(reader) for reader in self.readers}
         numbers = {name: str(number) for number, name in enumerate(_member_names(mappings))}

@@ -10,6 +10,7 @@ from include.declarations.event_types.event_columns import resolved
 from include.declarations.key_rule import require_entity, require_event_fields
 from include.declarations.read_model import ReadModel
 from spark_jobs.folding.decode import EventDecoder, SchemaIds
+from spark_jobs.folding.expressions.analysed import children, expressions_of
 from spark_jobs.folding.expressions.columns import column_of, expression_text
 
 KAFKA_COLUMNS = {
@@ -39,10 +40,8 @@ def require_entity_key(spark: SparkSession, model: ReadModel) -> None:
 
 def key_columns(spark: SparkSession, model: ReadModel) -> list[str]:
     """Return the event columns that a read model's key refers to: `<field>`, `event:<EventType>.<field>` or `record:<name>`, sorted."""
-    key = _no_events(spark, model).select(column_of(model.key))
-    plan: Any = key._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark does not expose the resolved expression
-    columns = referenced_columns(plan.expressions().head())
-    return sorted({resolved(column, model.event_schemas) for column in columns})
+    (key,) = expressions_of(_no_events(spark, model).select(column_of(model.key)))
+    return sorted({resolved(column, model.event_schemas) for column in referenced_columns(key)})
 
 
 def is_record_key(spark: SparkSession, model: ReadModel) -> bool:
@@ -50,8 +49,7 @@ def is_record_key(spark: SparkSession, model: ReadModel) -> bool:
     if model.rekeyed_from is not None:
         return True
     key = _no_events(spark, model).select(column_of(model.key))
-    plan: Any = key._jdf.queryExecution().analyzed()  # noqa: SLF001 - as above
-    expression = plan.expressions().head()
+    (expression,) = expressions_of(key)
     if (
         expression.getClass().getSimpleName() != "AttributeReference"
         or key.schema[0].dataType != StringType()
@@ -74,5 +72,4 @@ def referenced_columns(expression: Any) -> set[str]:  # noqa: ANN401 - a Java ob
         return {str(expression.name())}
     if kind == "GetStructField":
         return {f"{name}.{expression.extractFieldName()}" for name in referenced_columns(expression.child())}
-    children = expression.children()
-    return {name for i in range(children.size()) for name in referenced_columns(children.apply(i))}
+    return {name for child in children(expression) for name in referenced_columns(child)}

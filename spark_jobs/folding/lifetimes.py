@@ -73,11 +73,13 @@ def absences(expires: Expiry | None, stream: StreamSettings, states: DataFrame) 
     )
 
 
-def unexpired(expires: Expiry, states: DataFrame, after_s: float) -> DataFrame:
-    """Return the states that have not expired, given the state of every key."""
-    newest = states.agg(F.max(expires.field).alias(NEWEST))
-    kept = states.crossJoin(F.broadcast(newest)).where(~expired_by(expires, after_s, col(NEWEST)))
-    return kept.drop(NEWEST)
+def unexpired(model: ReadModel, states: DataFrame, stream: StreamSettings) -> DataFrame:
+    """Return the states that have not expired, given the state of every key; all states of a read model without an expiry."""
+    if model.expires is None:
+        return states
+    newest = states.agg(F.max(model.expires.field).alias(NEWEST))
+    has_expired = expired_by(model.expires, model.expires.after_s(stream), col(NEWEST))
+    return states.crossJoin(F.broadcast(newest)).where(~has_expired).drop(NEWEST)
 
 
 def removal_headers() -> Column:

@@ -16,7 +16,7 @@ from include.declarations.rekeying import record_key
 from include.errors import KafkaUnavailableError
 from include.kafka.registry.schema_rejections import Rejection, read_rejections
 from include.kafka.schema_registry import JOB_PATIENCE_S, SchemaRegistry
-from include.kafka.topic_state import topic_state
+from include.kafka.topic_state import TopicState, topic_state
 from include.kafka.wire_format import HEADER_BYTES, MAGIC, split
 from include.position import Offsets
 from include.settings import Settings
@@ -39,16 +39,18 @@ class IdsOf(Enum):
     LOG = auto()
 
 
-def source_ends(bootstrap_servers: str, topic: str) -> Offsets:
-    """Return the current end offset of each partition of a source topic.
-
-    Raises KafkaUnavailableError when the broker does not answer or the topic does not exist.
-    """
+def source_state(bootstrap_servers: str, topic: str) -> TopicState:
+    """Return the state of a source topic; raises KafkaUnavailableError when the broker does not answer or the topic does not exist."""
     state = topic_state(bootstrap_servers, topic)
     if state is None:
         message = f"Topic {topic} does not exist: start the stream driver on this Kafka first."
         raise KafkaUnavailableError(message)
-    return state.ends
+    return state
+
+
+def source_ends(bootstrap_servers: str, topic: str) -> Offsets:
+    """Return the current end offset of each partition of a source topic; raises as `source_state` does."""
+    return source_state(bootstrap_servers, topic).ends
 
 
 def with_needed_schema_ids(job: Callable[[IdsOf], T]) -> T:

@@ -5,7 +5,6 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from typing import Protocol
 
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, length, lit, substring
@@ -32,12 +31,17 @@ LOGGED_IDS = 20
 NAMED_HEADER = re.compile(rf"{UNKNOWN_SCHEMA_ID}=([0-9A-F]{{{2 * HEADER_BYTES}}})(?![0-9A-F])")
 
 
-class KnownSchemas(Protocol):
-    """The schema ids of one source topic."""
+class KnownSchemas:
+    """The schema ids of one source topic. Those of this class are fixed: every other id is rejected, and no registry is used."""
+
+    def __init__(self, writers: Mapping[int, RecordSchema]) -> None:
+        """Know the schemas from the command line, or none of a topic in JSON."""
+        self._writers = dict(writers)
 
     @property
     def schema_ids(self) -> SchemaIds:
         """The ids that are known so far."""
+        return SchemaIds(self._writers, stop_at_unknown=False)
 
     def refresh(self) -> None:
         """Look up the ids that have been registered for the topic."""
@@ -50,35 +54,13 @@ class KnownSchemas(Protocol):
 
     def registered_since(self) -> frozenset[int]:
         """Look up ids whose rejection is open; returns those that are in the registry now."""
+        return frozenset()
 
     def close_rejections(self, schema_ids: Collection[int]) -> None:
         """End the rejection of these ids at the current ends of the topic. No query of the topic may run meanwhile."""
 
 
-class FixedSchemas:
-    """The schemas from the command line, or none of a topic in JSON, instead of a registry; every other id is rejected."""
-
-    def __init__(self, writers: dict[int, RecordSchema]) -> None:
-        self.schema_ids = SchemaIds(writers, stop_at_unknown=False)
-
-    def refresh(self) -> None:
-        """Do nothing: there is no registry."""
-
-    def read_rejections(self) -> None:
-        """Do nothing: there is no registry."""
-
-    def learn(self, headers: set[bytes]) -> None:
-        """Do nothing: there is no registry."""
-
-    def registered_since(self) -> frozenset[int]:
-        """Return no id: there is no registry."""
-        return frozenset()
-
-    def close_rejections(self, schema_ids: Collection[int]) -> None:
-        """Do nothing: there is no registry."""
-
-
-class RegistrySchemas:
+class RegistrySchemas(KnownSchemas):
     """The schema ids in the schema registry: initially those of the topic, then those that are looked up.
 
     An id is rejected only if the registry answers that it does not exist, and only for the records that were in the topic before.
@@ -86,8 +68,8 @@ class RegistrySchemas:
     leaves rejections open: records with the id no longer stop a query, and `registered_since` looks the id up, at growing
     intervals.
 
-    ends: returns the current ends of the topic. leaves_open: for the one process that also closes them, the stream driver. The constructor and all methods raise RegistryUnavailableError when the registry
-    does not answer, and KafkaUnavailableError when the broker does not.
+    ends: returns the current ends of the topic. leaves_open: for the one process that also closes them, the stream driver. The constructor
+    and all methods raise RegistryUnavailableError when the registry does not answer, and KafkaUnavailableError when the broker does not.
     """
 
     def __init__(
@@ -104,7 +86,7 @@ class RegistrySchemas:
         self._store = rejections
         self._ends = ends
         self._leaves_open = leaves_open
-        self._writers = registry.schema_ids(topic)
+        super().__init__(registry.schema_ids(topic))
         self._rejected = rejections.read(topic)
         if leaves_open:
             # Left by an earlier process. Nothing runs yet, so each id can be looked up again from here on.
@@ -160,7 +142,7 @@ class RegistrySchemas:
         return frozenset(found)
 
     def close_rejections(self, schema_ids: Collection[int]) -> None:
-        """End the rejection of these ids at the current ends of the topic. No query of the topic may run meanwhile."""
+        """End the rejection of these ids."""
         if not schema_ids:
             return
         ends = self._ends()

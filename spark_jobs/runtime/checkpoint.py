@@ -37,11 +37,11 @@ def continues_from(spark: SparkSession, checkpoint: str, topic: str, offsets: Ma
     return batch_offsets(spark, checkpoint, max(batches), topic) == offsets
 
 
-def remove_checkpoint(spark: SparkSession, checkpoint: str) -> None:
-    """Remove a checkpoint."""
+def remove_checkpoint(spark: SparkSession, checkpoint: str) -> bool:
+    """Remove a checkpoint; returns whether there was one."""
     path, file_system = _path(spark, checkpoint)
     recursively = True
-    file_system.delete(path, recursively)
+    return bool(file_system.delete(path, recursively))
 
 
 def child_names(spark: SparkSession, location: str) -> list[str]:
@@ -59,11 +59,7 @@ def remove_uncommitted(spark: SparkSession, checkpoint: str) -> bool:
     folder). Removing it loses nothing, because such a query starts at the first event again. The caller must hold the
     checkpoint's lock.
     """
-    if offsets_json(spark, checkpoint) is not None:
-        return False
-    path, file_system = _path(spark, checkpoint)
-    recursively = True
-    return bool(file_system.delete(path, recursively))
+    return offsets_json(spark, checkpoint) is None and remove_checkpoint(spark, checkpoint)
 
 
 def read_text(spark: SparkSession, location: str) -> str | None:

@@ -13,7 +13,23 @@ from include.work_progress import LOG_INTERVAL_S, WorkProgress
 POLL_INTERVAL_S = 0.5
 
 
-class RecordsRead:
+class _Stages:
+    """The stages of a Spark context that run, and those that have ended since the last look."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._store: Any = spark.sparkContext._jsc.sc().statusStore()  # noqa: SLF001 - PySpark's tracker has no records, and needs the ids of jobs
+        self._running: set[int] = set()
+
+    def _look(self) -> tuple[dict[int, Any], set[int]]:
+        """Return the running stages by their ids, and the ids of those that have ended."""
+        active = self._store.activeStages()
+        stages = [active.apply(number) for number in range(active.size())]
+        running = {int(stage.stageId()): stage for stage in stages}
+        ended, self._running = self._running - running.keys(), set(running)
+        return running, ended
+
+
+class RecordsRead(_Stages):
     """Counts the records that tasks have read from sources and caches, of all stages seen running since it was created.
 
     On a cluster, running tasks report every `spark.executor.heartbeatInterval`. On one machine, Spark has no such reports: a task is counted
@@ -21,19 +37,14 @@ class RecordsRead:
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        self._store: Any = spark.sparkContext._jsc.sc().statusStore()  # noqa: SLF001 - PySpark's tracker counts tasks, not records
+        super().__init__(spark)
         self._by_stage: dict[int, int] = {}
-        self._running: set[int] = set()
 
     def total(self) -> int:
         """Return the number of records read so far."""
-        active = self._store.activeStages()
-        stages = [active.apply(number) for number in range(active.size())]
-        found = {int(stage.stageId()): int(stage.inputRecords()) for stage in stages}
-        for ended in self._running - found.keys():
-            found[ended] = self._last(ended)
-        self._running = {int(stage.stageId()) for stage in stages}
-        for stage, records in found.items():
+        running, ended = self._look()
+        found = {number: int(stage.inputRecords()) for number, stage in running.items()}
+        for stage, records in (found | {number: self._last(number) for number in ended}).items():
             self._by_stage[stage] = max(records, self._by_stage.get(stage, 0))
         return sum(self._by_stage.values())
 
@@ -45,26 +56,20 @@ class RecordsRead:
             return 0
 
 
-class TasksEnded:
+class TasksEnded(_Stages):
     """Counts the tasks of all stages seen running since it was created: those that have ended, and those that are planned so far."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._store: Any = spark.sparkContext._jsc.sc().statusStore()  # noqa: SLF001 - PySpark's tracker needs the ids of jobs
+        super().__init__(spark)
         self._by_stage: dict[int, tuple[int, int]] = {}
-        self._running: set[int] = set()
 
     def counts(self) -> tuple[int, int]:
         """Return the number of tasks that have ended, and of all that are known."""
-        active = self._store.activeStages()
-        stages = [active.apply(number) for number in range(active.size())]
-        found = {
-            int(stage.stageId()): (int(stage.numCompleteTasks()), int(stage.numTasks())) for stage in stages
-        }
-        for ended in self._running - found.keys():
-            number = self._by_stage[ended][1]
-            self._by_stage[ended] = (number, number)
-        self._running = set(found)
-        self._by_stage |= found
+        running, ended = self._look()
+        for number in ended:
+            self._by_stage[number] = (self._by_stage[number][1],) * 2
+        for number, stage in running.items():
+            self._by_stage[number] = int(stage.numCompleteTasks()), int(stage.numTasks())
         done, known = zip(*self._by_stage.values(), strict=True) if self._by_stage else ((), ())
         return sum(done), sum(known)
 

@@ -20,7 +20,7 @@ from include.kafka.wire_format import header
 from include.position import Offsets
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
-from spark_jobs.folding.schema_cache import FixedSchemas, KnownSchemas, RegistrySchemas
+from spark_jobs.folding.schema_cache import KnownSchemas, RegistrySchemas
 from spark_jobs.routing.topic_switch import TakeoverState
 from spark_jobs.streaming.query_spec import QueryEndpoints, TriggerSettings
 
@@ -87,7 +87,7 @@ class StreamContext:
         Raises RegistryUnavailableError, KafkaUnavailableError.
         """
         if topic not in self._schemas and self.catalog.event_format(topic) is EventFormat.JSON:
-            self._schemas[topic] = FixedSchemas({})
+            self._schemas[topic] = KnownSchemas({})
         if topic not in self._schemas:
             self._schemas[topic] = RegistrySchemas(
                 self.schema_registry,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from include.stream.slot_planning import SlotRank
-from spark_jobs.folding.schema_cache import FixedSchemas
+from spark_jobs.folding.schema_cache import KnownSchemas
 from spark_jobs.streaming.query_spec import QueryEndpoints, QuerySpec, TriggerSettings
 from spark_jobs.streaming.supervised_query import SupervisedQuery
 
@@ -51,7 +51,7 @@ def spec(
     return QuerySpec(
         name=name,
         endpoints=ENDPOINTS,
-        schemas=FixedSchemas({}),
+        schemas=KnownSchemas({}),
         records=lambda source, _ids: source,
         triggers=TRIGGERS,
         is_essential=essential,

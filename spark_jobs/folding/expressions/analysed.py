@@ -42,7 +42,12 @@ def replaced(expression: Any, replacement: Callable[[Any], Any]) -> Any:  # noqa
     parts = [replaced(child, replacement) for child in children(expression)]
     if not parts:
         return expression
-    return expression.withNewChildren(jvm().org.apache.spark.api.python.PythonUtils.toSeq(parts))
+    return expression.withNewChildren(sequence(parts))
+
+
+def sequence(items: list[Any]) -> Any:  # noqa: ANN401 - Java
+    """Return a Scala sequence."""
+    return jvm().org.apache.spark.api.python.PythonUtils.toSeq(items)
 
 
 def children(expression: Any) -> Iterator[Any]:  # noqa: ANN401 - a Java object

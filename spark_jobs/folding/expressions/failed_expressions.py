@@ -23,6 +23,7 @@ from spark_jobs.folding.expressions.analysed import (
     expressions_of,
     jvm,
     replaced,
+    sequence,
 )
 from spark_jobs.folding.expressions.avro_columns import branches, field_types
 
@@ -210,7 +211,6 @@ def of_any_item(array: Column, items: DataFrame, item: str, failure: Column, eve
     )
     (body,) = expressions_of(items.select(failure.alias("failure")))
     (elements,) = expressions_of(events.select(array.alias("elements")))
-    sequence = jvm().org.apache.spark.api.python.PythonUtils.toSeq
     is_hidden = False
     of_variable = replaced(body.child(), lambda part: variable if _is_attribute(part, element) else None)
     function = catalyst().LambdaFunction(of_variable, sequence([variable]), is_hidden)

@@ -8,7 +8,7 @@ import pytest
 from include.declarations.event_types.topic_events import TopicEvents
 from include.errors import KafkaUnavailableError
 from include.stream.phase import Phase
-from spark_jobs.folding.schema_cache import FixedSchemas
+from spark_jobs.folding.schema_cache import KnownSchemas
 from spark_jobs.streaming import supervised_query
 from spark_jobs.streaming.query_spec import StartRefusedError
 from spark_jobs.streaming.specs.dead_letters import dead_letter_spec
@@ -56,7 +56,7 @@ def test_any_other_query_is_retried_indefinitely() -> None:
 def test_dead_letters_never_end_the_driver() -> None:
     attempts = Attempts()
     spec = dead_letter_spec(
-        ENDPOINTS, FixedSchemas({}), TopicEvents("events", ()), (), TRIGGERS, NO_CONSUMER, NO_ADMIN
+        ENDPOINTS, KnownSchemas({}), TopicEvents("events", ()), (), TRIGGERS, NO_CONSUMER, NO_ADMIN
     )
     failing = SupervisedQuery(NO_SPARK, replace(spec, guard=attempts.guard), NO_CONSUMER)
     poll_repeatedly(failing)
