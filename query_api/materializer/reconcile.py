@@ -3,33 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Protocol
 
 from include.boot_clock import Moment
 from include.settings import Placement
 from include.versions.version_record import ReadModelVersions
 from query_api.cluster.cluster_observer import ClusterView
-from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState
+from query_api.cluster.node_state import ModelState, NodeState, VersionState
 from query_api.lookup.routing import standby_table
-from query_api.materializer.version_follower import VersionReference
-
-
-class FollowerStatus(Protocol):
-    """The status of a version's follower, as a node's state shows it; `opening` as in VersionState."""
-
-    records: int
-    opening: str
-
-    @property
-    def bad_records(self) -> int:
-        """Changelog records skipped."""
-
-    @property
-    def write_error(self) -> str:
-        """Why nothing can be written to the store; empty while it can be written."""
-
-    def partitions(self) -> dict[int, PartitionState] | None:
-        """Return the followed partitions; None while the store is being opened."""
+from query_api.materializer.version_follower import VersionFollower, VersionReference
 
 
 def previous_state(found: NodeState | None, empty: NodeState, max_age_s: float) -> NodeState:
@@ -62,7 +43,7 @@ def build_state(
     view: ClusterView | None,
     source_topics: Mapping[str, str],
     owned: frozenset[tuple[str, int]] | None,
-    versions: Mapping[tuple[str, int], FollowerStatus],
+    versions: Mapping[tuple[str, int], VersionFollower],
     standby_replicas: int,
     placements: Mapping[str, Placement] = MappingProxyType({}),
 ) -> NodeState:
@@ -90,7 +71,7 @@ def _model_state(
     record: ReadModelVersions,
     source_topic: str,
     owned: frozenset[tuple[str, int]] | None,
-    versions: Mapping[tuple[str, int], FollowerStatus],
+    versions: Mapping[tuple[str, int], VersionFollower],
     standby_replicas: int,
 ) -> ModelState:
     owners = {p: url for (topic, p), url in view.routing.owners.items() if topic == source_topic}
@@ -131,7 +112,7 @@ def _version_state(
     previous: NodeState,
     record: ReadModelVersions,
     number: int,
-    versions: Mapping[tuple[str, int], FollowerStatus],
+    versions: Mapping[tuple[str, int], VersionFollower],
 ) -> VersionState:
     version = next(v for v in record.versions if v.number == number)
     state = VersionState(number=number, stage=version.stage.value, changelog_topic=version.changelog_topic)

@@ -9,17 +9,14 @@ Nothing here blocks, or only for the timeout of a shared store's server: the cal
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
-from include.boot_clock import Moment
 from include.versions.version_record import ENDED_STAGES, Stage
 from query_api.cluster.cluster_observer import ClusterView
 from query_api.errors import StoreUnusableError, StoreWriteError
-from query_api.history.latencies import Arrival
-from query_api.materializer.reconcile import FollowerStatus, versions_to_follow
-from query_api.materializer.version_follower import VersionReference
+from query_api.materializer.reconcile import versions_to_follow
+from query_api.materializer.version_follower import VersionFollower, VersionReference
 from query_api.store.directory import StoreDirectory
 
 # Workers check for a new state every 50 ms; a lookup that started with the previous state has ended after this time.
@@ -34,36 +31,11 @@ log = logging.getLogger(__name__)
 Key = tuple[str, int]
 
 
-class FollowerThread(FollowerStatus, Protocol):
-    """A version's thread, as VersionFollower implements it."""
-
-    reference: VersionReference
-    failure: Exception | None
-
-    def set_target(self, partitions: frozenset[int]) -> None:
-        """Set the partitions to follow."""
-
-    def observe_ends(self, ends: Mapping[int, int], read_at: Moment) -> None:
-        """Note the changelog's end offsets as they were when asked for at `read_at`."""
-
-    def arrivals(self) -> list[Arrival]:
-        """Return of each partition that this node writes an event that has arrived since the last call, if there is one."""
-
-    def end(self, *, discard: bool = False) -> None:
-        """Request that it ends; returns immediately."""
-
-    def is_alive(self) -> bool:
-        """Whether it is still running."""
-
-    def join(self, timeout: float | None = None) -> None:
-        """Wait until it has ended."""
-
-
 @dataclass
 class _Ending:
     """A follower that is ending, and when a state without its partitions was published."""
 
-    follower: FollowerThread
+    follower: VersionFollower
     is_discarded: bool
     published_at: float | None = None
 
@@ -82,7 +54,7 @@ class VersionFollowers:
     def __init__(
         self,
         directory: StoreDirectory,
-        start: Callable[[VersionReference], FollowerThread],
+        start: Callable[[VersionReference], VersionFollower],
         forget: Callable[[Key], None],
     ) -> None:
         """Follow into the stores of `directory`.
@@ -96,7 +68,7 @@ class VersionFollowers:
         self._ending: dict[Key, _Ending] = {}
         self._paused_until: dict[Key, float] = {}
         self._next_removal_s = 0.0
-        self.running: dict[Key, FollowerThread] = {}
+        self.running: dict[Key, VersionFollower] = {}
 
     def step(self, view: ClusterView) -> None:
         """Start and end followers as the view requires; raises the failure of a live version."""
@@ -136,7 +108,7 @@ class VersionFollowers:
                 self._pause(key, follower.write_error, "removing its store, which is incomplete")
                 self._end(key, discard=True)
 
-    def _may_be_dropped(self, key: Key, follower: FollowerThread, view: ClusterView) -> bool:
+    def _may_be_dropped(self, key: Key, follower: VersionFollower, view: ClusterView) -> bool:
         """Whether a store may be removed to free space: it is this node's, not live, and not loaded completely yet."""
         partitions = follower.partitions()
         return (

@@ -15,8 +15,7 @@ from query_api.http.problems import ProblemError
 from query_api.http.request_parameters import parameters
 from query_api.metrics.status_metrics import SECTIONS, status_exposition
 from query_api.status.node_view import NodeView
-from query_api.status.sections import sources
-from query_api.status.status_document import StatusDocument
+from query_api.status.sections import StatusDocument, sources
 
 FOLDER = Path(__file__).parent
 FILES = {

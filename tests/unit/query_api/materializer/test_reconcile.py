@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from include.boot_clock import Moment
 from include.nodes.routing_table import RoutingTable
@@ -17,6 +17,7 @@ from query_api.materializer.reconcile import (
     versions_to_follow,
     with_standstill,
 )
+from query_api.materializer.version_follower import VersionFollower
 from query_api.store.base import Binding
 
 ME, OTHER = "http://me", "http://other"
@@ -55,7 +56,7 @@ def state_of(
     previous: NodeState = BEFORE,
     follower: Follower | None = None,
 ) -> NodeState:
-    versions = {} if follower is None else {("balance", 1): follower}
+    versions = {} if follower is None else {("balance", 1): cast("VersionFollower", follower)}
     return build_state(previous, view, {"balance": "balance"}, owned, versions, 1)
 
 

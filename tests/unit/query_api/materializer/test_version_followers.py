@@ -1,20 +1,19 @@
 """Followers start and end as the cluster requires; a store is removed only after no worker answers from it."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from include.boot_clock import Moment
 from include.versions.version_record import Stage, Version, first_version
 from query_api.cluster.cluster_observer import ClusterView, TopicFacts
 from query_api.cluster.node_state import PartitionState
 from query_api.errors import ServerWriteError, StoreDamagedError, StoreFullError
-from query_api.history.latencies import Arrival
 from query_api.materializer import version_followers
-from query_api.materializer.version_follower import VersionReference
+from query_api.materializer.version_follower import VersionFollower, VersionReference
 from query_api.materializer.version_followers import Key, VersionFollowers
 from query_api.store.base import Binding
 from query_api.store.directory import StoreDirectory
@@ -42,16 +41,6 @@ class Thread:
         """Return one partition."""
         return {0: PartitionState(is_ready=self.is_ready)}
 
-    def set_target(self, partitions: frozenset[int]) -> None:
-        """Accept any partitions."""
-
-    def observe_ends(self, ends: Mapping[int, int], read_at: Moment) -> None:
-        """Accept any ends."""
-
-    def arrivals(self) -> list[Arrival]:
-        """Return none."""
-        return []
-
     def end(self, *, discard: bool = False) -> None:
         """Record the request."""
         self.ended_with_discard = discard
@@ -75,7 +64,11 @@ class Node:
 
     def __post_init__(self) -> None:
         """Create the followers."""
-        self.versions = VersionFollowers(self.directory, self._start, self.forgotten.append)
+        self.versions = VersionFollowers(
+            self.directory,
+            cast("Callable[[VersionReference], VersionFollower]", self._start),
+            self.forgotten.append,
+        )
 
     def _start(self, reference: VersionReference) -> Thread:
         self.directory.open_writer(reference.model, reference.number, 1, reference.binding).close()

@@ -8,8 +8,8 @@ import pytest
 
 from include.boot_clock import boot_s
 from include.errors import KafkaUnavailableError
-from query_api.status import status_document as module
-from query_api.status.status_document import Section, SectionSource
+from query_api.status import sections as module
+from query_api.status.sections import Section, SectionSource
 from tests.support.waiting import wait_until
 
 WAIT_S = 5.0
