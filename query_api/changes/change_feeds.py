@@ -37,6 +37,9 @@ CLIENT_ID = "foldlake-changes"
 LOST = {"_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_PARTITION"}
 
 log = logging.getLogger(__name__)
+# A feed without streams is kept for this time: clients that come back find what they missed in memory.
+KEPT_S = 60.0
+CHECK_S = 5.0
 
 
 class ChangelogLostError(Exception):
@@ -181,11 +184,6 @@ class ChangeFeed:
         if self.source.version not in model.versions and model.versions:
             self.stop("version-ended")
         return changed
-
-
-# A feed without streams is kept for this time: clients that come back find what they missed in memory.
-KEPT_S = 60.0
-CHECK_S = 5.0
 
 
 class ChangeFeeds:

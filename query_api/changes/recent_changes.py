@@ -14,6 +14,12 @@ from query_api.changes.key_change import ChangeEvent
 # Longer than any topic's: 1,024 partitions with offsets of 20 digits.
 MAX_CHARACTERS = 32_768
 TEXT = re.compile(r"(\d{1,9})\.(\d{1,12})\.(\d{1,19}(?:-\d{1,19})*)", re.ASCII)
+MAX_CHANGES = 20_000
+# Of the records' values as they are on the changelog; decoded and rendered, they take some ten times as much.
+MAX_BYTES = 4 * 1024 * 1024
+# What a stream reads and sends at a time. A client that does not read leaves some such parts in memory, besides the shared changes.
+READ_CHANGES = 200
+READ_BYTES = 64 * 1024
 
 
 class InvalidPositionError(ValueError):
@@ -49,14 +55,6 @@ class StreamPosition:
 def position_text(version: int, at_s: int, offsets: tuple[int, ...]) -> str:
     """Return the text form of a position."""
     return f"{version}.{at_s}.{'-'.join(map(str, offsets))}"
-
-
-MAX_CHANGES = 20_000
-# Of the records' values as they are on the changelog; decoded and rendered, they take some ten times as much.
-MAX_BYTES = 4 * 1024 * 1024
-# What a stream reads and sends at a time. A client that does not read leaves some such parts in memory, besides the shared changes.
-READ_CHANGES = 200
-READ_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,10 @@ from query_api.changes.recent_changes import RecentChanges, StreamPosition, posi
 
 # Removals are kept on the changelog for a day (Kafka's delete.retention.ms): a client that was away for longer may miss one.
 RESUME_LIMIT_S = 12 * 3600
+# At the same time in each process: each has a consumer, with its own connections and up to 32 MB of fetched records.
+CATCH_UPS = 4
+WAIT_S = 1.0
+_free = threading.BoundedSemaphore(CATCH_UPS)
 
 
 def why_not_resumable(position: StreamPosition, feed: ChangeFeed, recent: RecentChanges) -> str:
@@ -35,13 +39,6 @@ def why_not_resumable(position: StreamPosition, feed: ChangeFeed, recent: Recent
         if any(given > high for given, (_, high) in zip(position.offsets, bounds, strict=True)):
             return "the changelog ends before the position: it was created again"
     return ""
-
-
-# At the same time in each process: each has a consumer, with its own connections and up to 32 MB of fetched records.
-CATCH_UPS = 4
-WAIT_S = 1.0
-
-_free = threading.BoundedSemaphore(CATCH_UPS)
 
 
 class CatchUp:

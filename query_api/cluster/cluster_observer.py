@@ -29,6 +29,7 @@ REQUEST_TIMEOUT_S = 5.0
 # A topic that was deleted and recreated is detected within this time.
 TOPIC_FACTS_S = 5.0
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PART"
+POLL_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -173,9 +174,6 @@ class ClusterObserver:
             return {}
         found = self._consumer.offsets_for_times(wanted, timeout=REQUEST_TIMEOUT_S)
         return {(p.topic, p.partition): p.offset for p in found if p.error is None and p.offset >= 0}
-
-
-POLL_S = 0.5
 
 
 class RegistryWatch:

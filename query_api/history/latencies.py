@@ -9,21 +9,11 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from confluent_kafka import Consumer, TopicPartition
 
 from include.kafka.log_reading import log_consumer_settings
 from include.position import Position
-
-
-@dataclass(frozen=True)
-class Arrival:
-    """The position of an event, and when the state that contains it was committed to the store (Unix s)."""
-
-    position: Position
-    at_s: float
-
 
 # For how many seconds the ends are remembered.
 REMEMBERED_ENDS = 120
@@ -34,6 +24,14 @@ MAX_FETCH_BYTES = 16_384
 
 RecordLocation = tuple[str, int, int]
 """Topic, partition, offset."""
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """The position of an event, and when the state that contains it was committed to the store (Unix s)."""
+
+    position: Position
+    at_s: float
 
 
 class TopicEnds:
@@ -58,16 +56,6 @@ class TopicEnds:
         """Whether a record can have been appended at a time (Unix s)."""
         absent_s = self.absent_at_s(location)
         return absent_s is None or appended_s > absent_s - CLOCK_TOLERANCE_S
-
-
-class TimeSource(Protocol):
-    """Tells the times of records."""
-
-    def of(self, locations: Iterable[RecordLocation]) -> dict[RecordLocation, float]:
-        """Return the times (Unix s) of the records that are there; of each partition, at most one location may be asked for."""
-
-    def close(self) -> None:
-        """Release what it uses."""
 
 
 class RecordTimes:

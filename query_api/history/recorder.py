@@ -9,7 +9,7 @@ from pathlib import Path
 
 from include.nodes.partition_report import PartitionReport
 from query_api.cluster.node_state import ModelState, NodeState, VersionState
-from query_api.history.latencies import Arrival, RecordLocation, TimeSource, TopicEnds
+from query_api.history.latencies import Arrival, RecordLocation, RecordTimes, TopicEnds
 from query_api.history.samples import (
     INTERVAL_S,
     HistorySample,
@@ -48,7 +48,7 @@ class HistoryRecorder:
         state: Callable[[], NodeState | None],
         arrivals: Callable[[Key], list[Arrival]],
         peer_reports: Callable[[NodeState], list[PartitionReport]],
-        record_times: Callable[[], TimeSource],
+        record_times: Callable[[], RecordTimes],
         pause: Callable[[], object],
     ) -> None:
         self._store_dir = store_dir
@@ -57,7 +57,7 @@ class HistoryRecorder:
         self._peer_reports = peer_reports
         self._open_record_times = record_times
         self._pause = pause
-        self._record_times: TimeSource | None = None
+        self._record_times: RecordTimes | None = None
         self._ends = TopicEnds()
         self._intervals: dict[Key, _Interval] = {}
         self._history = read_history(store_dir)

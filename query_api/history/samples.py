@@ -19,6 +19,8 @@ KEPT_S = 3600
 MAX_SAMPLES = KEPT_S // INTERVAL_S
 # Of read models: what is kept has a limit whatever is declared.
 MAX_MODELS = 200
+FOLDER = "history"
+FILE = "samples.json"
 
 
 @dataclass(frozen=True)
@@ -78,10 +80,6 @@ class History:
 def _columns(samples: Iterable[HistorySample]) -> dict[str, list[Any]]:
     rows = [astuple(sample) for sample in samples]
     return {column: [row[index] for row in rows] for index, column in enumerate(COLUMNS)}
-
-
-FOLDER = "history"
-FILE = "samples.json"
 
 
 def write_history(store_dir: Path, history: History) -> None:

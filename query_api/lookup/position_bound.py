@@ -17,6 +17,13 @@ from query_api.store.commit_signal import CommitWatch
 
 # How long a lookup waits for a record to reach its bound.
 MAX_WAIT_S = 1.0
+# Commits within this time wake the lookups once: each of them reads its key again.
+WAKE_INTERVAL_S = 0.002
+# How soon a store that does not exist yet is looked for again.
+RETRY_S = 0.05
+# How long the thread waits for a commit before it checks whether a lookup still waits.
+IDLE_CHECK_S = 1.0
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -45,16 +52,6 @@ class PositionBound:
         except ValueError as error:
             message = f"minOffset must be a whole number, 0 or more; it is {text[:40]!r}."
             raise ValueError(message) from error
-
-
-# Commits within this time wake the lookups once: each of them reads its key again.
-WAKE_INTERVAL_S = 0.002
-# How soon a store that does not exist yet is looked for again.
-RETRY_S = 0.05
-# How long the thread waits for a commit before it checks whether a lookup still waits.
-IDLE_CHECK_S = 1.0
-
-T = TypeVar("T")
 
 
 class CommitWait:

@@ -24,6 +24,8 @@ Key = tuple[str, int]
 # Returns for a version (read model, number), its source topic, what is folded of it and the ends beyond that how far the source has been
 # read, including what is never folded, and the driver's report on the version's query. May raise KafkaUnavailableError.
 Inquiry = Callable[[Key, str, Mapping[int, int], Mapping[int, int]], tuple[Offsets, QueryReport | None]]
+log = logging.getLogger(__name__)
+Served = Mapping[VersionReference, list[int]]
 
 
 @dataclass
@@ -76,11 +78,6 @@ class FoldWatch:
             if progress.explained.covers(waiting):
                 progress.restart(folded)
         return progress.moved if progress.is_still else None
-
-
-log = logging.getLogger(__name__)
-
-Served = Mapping[VersionReference, list[int]]
 
 
 def read_all_served(store_dir: Path, references: Iterable[VersionReference]) -> Served:

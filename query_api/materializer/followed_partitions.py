@@ -17,6 +17,8 @@ from query_api.store.base import Change, ChangelogPosition
 
 # The driver repeats at most what it has written since its last commit. Some 100 bytes each.
 MAX_KEYS = 200_000
+# How often a node looks whether other nodes have written: a lookup with a bound waits for so long, in addition.
+REFRESH_INTERVAL_S = 0.1
 
 
 class ChangelogBatch:
@@ -161,10 +163,6 @@ class FollowedPartition:
         if self._awaited is not None and self.position.next_offset >= self._awaited[0]:
             self.confirmed_at = max(self.confirmed_at, self._awaited[1])
             self._awaited = None
-
-
-# How often a node looks whether other nodes have written: a lookup with a bound waits for so long, in addition.
-REFRESH_INTERVAL_S = 0.1
 
 
 class SharedPartitions:

@@ -48,6 +48,8 @@ MICROS_PER_DAY = 24 * 3600 * 1_000_000
 FIRST_MICROS = FIRST_DAY * MICROS_PER_DAY
 LAST_MICROS = (LAST_DAY + 1) * MICROS_PER_DAY - 1
 TIMES = frozenset(f"{prefix}timestamp-{unit}" for prefix in ("", "local-") for unit in ("millis", "micros"))
+KAFKA_UTILS = "org.apache.kafka.common.utils.Utils"
+POSITIVE = 0x7FFFFFFF
 
 
 def key_is_invalid(readers: Iterable[RecordSchema]) -> Column:
@@ -170,10 +172,6 @@ def _any(conditions: Iterable[Column | None]) -> Column:
 
 def _is_true(condition: Column) -> Column:
     return coalesce(condition, lit(False))  # noqa: FBT003 - a literal column
-
-
-KAFKA_UTILS = "org.apache.kafka.common.utils.Utils"
-POSITIVE = 0x7FFFFFFF
 
 
 def partition_of_key(key: Column, partitions: int) -> Column:

@@ -19,6 +19,9 @@ from include.spark.lake_config import lake_config
 from spark_jobs.runtime.session import configure_logging, spark_session
 
 _kept: list[SparkSession] = []
+LOG = logging.getLogger("foldlake.lake")
+# The first collection ends with the size of the heap that the job needed; the second one shrinks it to what is left.
+COLLECTIONS = 2
 
 
 def keep_session(spark: SparkSession) -> None:
@@ -51,9 +54,6 @@ def _forget_tables(spark: SparkSession) -> None:
         jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
 
-LOG = logging.getLogger("foldlake.lake")
-
-
 def run_lake_job(name: str, job: Callable[[SparkSession, Settings], None]) -> None:
     """Run a job under spark-submit. A FoldlakeError ends the process with status 1 and its message as one log line."""
     configure_logging()
@@ -80,10 +80,6 @@ def lake_session(name: str, settings: Settings) -> Iterator[SparkSession]:
         yield spark
     finally:
         spark.stop()
-
-
-# The first collection ends with the size of the heap that the job needed; the second one shrinks it to what is left.
-COLLECTIONS = 2
 
 
 def release_memory(spark: SparkSession) -> None:

@@ -14,6 +14,15 @@ from pyspark.sql import SparkSession
 LOG_FORMAT = "%(asctime)sZ %(levelname)s %(name)s: %(message)s"
 LOG_FILE_BYTES = 10 * 1024 * 1024
 LOG_FILES = 3
+# For queries of few rows. Generating and compiling their code takes longer than running them, and adapting a plan to what its stages have
+# read formats the whole plan, with those of all cached frames, again after each stage.
+SMALL_DATA = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+# For queries of so few rows that a task for each core costs more than it saves.
+ONE_TASK = {"spark.sql.shuffle.partitions": "1"}
 
 
 def configure_logging(path: Path | None = None) -> None:
@@ -29,18 +38,6 @@ def configure_logging(path: Path | None = None) -> None:
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, handlers=handlers)
     for chatty in ("py4j", "httpx"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
-
-
-# For queries of few rows. Generating and compiling their code takes longer than running them, and adapting a plan to what its stages have
-# read formats the whole plan, with those of all cached frames, again after each stage.
-SMALL_DATA = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-}
-
-# For queries of so few rows that a task for each core costs more than it saves.
-ONE_TASK = {"spark.sql.shuffle.partitions": "1"}
 
 
 def spark_session(

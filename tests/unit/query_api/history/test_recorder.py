@@ -4,13 +4,14 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from include.nodes.partition_report import PartitionReport
 from include.position import Position
 from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState
-from query_api.history.latencies import Arrival, RecordLocation
+from query_api.history.latencies import Arrival, RecordLocation, RecordTimes
 from query_api.history.recorder import HistoryRecorder
 from query_api.history.samples import INTERVAL_S, read_columns
 
@@ -36,7 +37,12 @@ class Cluster:
         self.times: dict[RecordLocation, float] = {}
         self.reports: list[PartitionReport] = []
         self.recorder = HistoryRecorder(
-            store_dir, self.state, self.taken, lambda _state: self.reports, lambda: self, lambda: None
+            store_dir,
+            self.state,
+            self.taken,
+            lambda _state: self.reports,
+            lambda: cast("RecordTimes", self),
+            lambda: None,
         )
 
     def state(self) -> NodeState:
