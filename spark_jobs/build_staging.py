@@ -19,9 +19,9 @@ from include.rebuild.stages.build import BUILD_STAGING
 from include.settings import Settings
 from include.spark.lake_config import DECODE_ONCE
 from include.versions.registry import VersionRegistry, record_of
-from include.versions.transitions import UnknownVersionError, VersionAbandonedError
+from include.versions.transitions import require_not_ended
 from include.versions.version_lock import staging_lock
-from include.versions.version_record import UNFINISHED_STAGES, Stage, Version
+from include.versions.version_record import Stage
 from include.work_progress import WorkProgress
 from spark_jobs.folding.fold_query import fold
 from spark_jobs.folding.lifetimes import unexpired
@@ -58,10 +58,13 @@ def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, num
 
     Does nothing for a version that has already been promoted. Raises UnknownVersionError, VersionAbandonedError, ReadModelError.
     """
-    version = _version(settings.kafka.bootstrap_servers, model, number)
-    if version.stage not in UNFINISHED_STAGES:
-        LOG.info("v%d of %s is %s: no staging table needed", number, model.name, version.stage)
+    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+        record = record_of(registry, model.name)
+    stage = record.stage_of(number)
+    if stage in (Stage.LIVE, Stage.PREVIOUS, Stage.RETIRED):
+        LOG.info("v%d of %s is %s: no staging table needed", number, model.name, stage)
         return
+    version = require_not_ended(record, number)
     model = model.reading(version.source_topic, version.starts)
     until = source_ends(settings.kafka.bootstrap_servers, model.source_topic)
     table = LakeTable(
@@ -95,18 +98,6 @@ def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, num
         with_needed_schema_ids(write)
     elapsed_s = time.monotonic() - started_s
     progress.reached(progress.total or 0, f"; staging written in {elapsed_s:.1f} s")
-
-
-def _version(bootstrap_servers: str, model: ReadModel, number: int) -> Version:
-    with VersionRegistry(bootstrap_servers) as registry:
-        version = record_of(registry, model.name).version(number)
-    if version is None:
-        raise UnknownVersionError(f"{model.name} has no version {number}: register a rebuild first.")
-    if version.stage is Stage.ABANDONED:
-        raise VersionAbandonedError(
-            f"v{number} of {model.name} was abandoned: cannot build its staging table. Start another rebuild."
-        )
-    return version
 
 
 if __name__ == "__main__":

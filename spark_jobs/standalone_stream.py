@@ -6,12 +6,10 @@ Use it to compare with other engines or to try out a fold; it runs the same quer
 import argparse
 import logging
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from confluent_kafka import Consumer
 from pyspark.sql import DataFrame, SparkSession
 
 from include.declarations.catalog import Catalog
@@ -123,7 +121,7 @@ def _run(arguments: argparse.Namespace) -> None:
     spark = _session(arguments, settings)
     slots = query_slots(settings.stream, partitions) + partitions
     wait_for_slots(spark, slots)
-    with _consumer(arguments.bootstrap) as consumer:
+    with closing(log_consumer(arguments.bootstrap)) as consumer:
         specs = [
             _fold(spark, arguments, settings, model, schemas),
             dead_letter_spec(
@@ -149,15 +147,6 @@ def _session(arguments: argparse.Namespace, settings: Settings) -> SparkSession:
     jars = sorted((arguments.jars_dir or settings.tools / JARS).glob("*.jar"))
     config = stream_config(settings) | {"spark.local.dir": str(arguments.state_dir.absolute() / "tmp")}
     return spark_session("foldlake-stream", config, stream_master(settings), jars)
-
-
-@contextmanager
-def _consumer(bootstrap: str) -> Iterator[Consumer]:
-    consumer = log_consumer(bootstrap)
-    try:
-        yield consumer
-    finally:
-        consumer.close()
 
 
 def _endpoints(

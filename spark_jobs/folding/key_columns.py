@@ -10,7 +10,7 @@ from include.declarations.event_types.event_columns import resolved
 from include.declarations.key_rule import require_entity, require_event_fields
 from include.declarations.read_model import ReadModel
 from spark_jobs.folding.decode import EventDecoder, SchemaIds
-from spark_jobs.folding.expressions.analysed import children, expressions_of
+from spark_jobs.folding.expressions.analysed import children, expressions_of, kind_of
 from spark_jobs.folding.expressions.columns import column_of, expression_text
 
 KAFKA_COLUMNS = {
@@ -50,10 +50,7 @@ def is_record_key(spark: SparkSession, model: ReadModel) -> bool:
         return True
     key = _no_events(spark, model).select(column_of(model.key))
     (expression,) = expressions_of(key)
-    if (
-        expression.getClass().getSimpleName() != "AttributeReference"
-        or key.schema[0].dataType != StringType()
-    ):
+    if kind_of(expression) != "AttributeReference" or key.schema[0].dataType != StringType():
         return False
     return {schema.key_field for schema in model.event_schemas} == {str(expression.name())}
 
@@ -67,7 +64,7 @@ def _no_events(spark: SparkSession, model: ReadModel) -> DataFrame:
 
 def referenced_columns(expression: Any) -> set[str]:  # noqa: ANN401 - a Java object
     """Return the names of the columns in a resolved expression; for a field of a struct, `<struct>.<field>`."""
-    kind = expression.getClass().getSimpleName()
+    kind = kind_of(expression)
     if kind == "AttributeReference":
         return {str(expression.name())}
     if kind == "GetStructField":

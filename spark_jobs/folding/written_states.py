@@ -14,10 +14,12 @@ from pyspark.sql.functions import coalesce, col, concat, lit, when
 from include.kafka.record_schema import RecordSchema
 from include.position import EVENT_COUNT, POSITION_COLUMNS
 from spark_jobs.folding.expressions.analysed import (
+    aggregates_of,
     as_column,
     as_expression,
     children,
     expressions_of,
+    kind_of,
     replaced,
 )
 from spark_jobs.folding.expressions.avro_columns import field_types, nullable, typed_columns
@@ -188,18 +190,15 @@ def _is_never_null(expression: Any, required: frozenset[str]) -> bool:  # noqa: 
     if not _is_aggregate(expression) or expression.filter().isDefined():
         return not expression.nullable()
     function = expression.aggregateFunction()
-    if function.getClass().getSimpleName() not in OF_ALL_VALUES:
+    if kind_of(function) not in OF_ALL_VALUES:
         return not function.nullable()
     return all(is_never_null(found, required) for found in children(function))
 
 
 def _aggregated(frame: DataFrame) -> list[Any]:
     """Return the analysed expression of each column of a grouped aggregation, without its name."""
-    jdf: Any = frame._jdf  # noqa: SLF001 - PySpark does not expose the analysed expressions
-    found = jdf.queryExecution().analyzed().aggregateExpressions()
-    columns = [found.apply(i) for i in range(found.size())]
-    return [next(children(one)) if one.getClass().getSimpleName() == "Alias" else one for one in columns]
+    return [next(children(one)) if kind_of(one) == "Alias" else one for one in aggregates_of(frame)]
 
 
 def _is_aggregate(expression: Any) -> bool:  # noqa: ANN401 - a Java object
-    return str(expression.getClass().getSimpleName()) == "AggregateExpression"
+    return kind_of(expression) == "AggregateExpression"

@@ -14,6 +14,18 @@ def expressions_of(frame: DataFrame) -> list[Any]:
     return [found.apply(i) for i in range(found.size())]
 
 
+def aggregates_of(frame: DataFrame) -> list[Any]:
+    """Return the analysed expressions of a grouped aggregation, in the order of its columns."""
+    jdf: Any = frame._jdf  # noqa: SLF001 - as above
+    found = jdf.queryExecution().analyzed().aggregateExpressions()
+    return [found.apply(i) for i in range(found.size())]
+
+
+def kind_of(expression: Any) -> str:  # noqa: ANN401 - a Java object
+    """Return the name of an expression's class, such as `AttributeReference`."""
+    return str(expression.getClass().getSimpleName())
+
+
 def as_column(expression: Any) -> Column:  # noqa: ANN401 - a Java object
     """Return an analysed expression as a column of the frame that it was analysed for."""
     return Column(jvm().org.apache.spark.sql.classic.ExpressionUtils.column(expression))

@@ -13,7 +13,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.functions import lit, when
 
-from spark_jobs.folding.expressions.analysed import as_column, as_expression, catalyst, decimal_type
+from spark_jobs.folding.expressions.analysed import as_column, as_expression, catalyst, decimal_type, kind_of
 from spark_jobs.folding.expressions.failed_expressions import MAX_DIGITS
 
 HALF = 32
@@ -38,7 +38,7 @@ class ExactSum:
 def exact_sum(aggregate: Any) -> ExactSum | None:  # noqa: ANN401 - a Java object
     """Return an analysed aggregate in parts; None if it does not overflow, or is `try_sum` or `try_avg`."""
     function = aggregate.aggregateFunction()
-    kind = function.getClass().getSimpleName()
+    kind = kind_of(function)
     if kind not in {"Sum", "Average"} or aggregate.isDistinct() or _mode(function, kind) != "ANSI":
         return None
     child = function.child()

@@ -16,12 +16,14 @@ from pyspark.sql.functions import coalesce, col, lit, struct, when
 from include.declarations.event_types.event_columns import EVENT_TYPE
 from include.kafka.record_schema import RecordSchema
 from spark_jobs.folding.expressions.analysed import (
+    aggregates_of,
     as_column,
     as_expression,
     catalyst,
     children,
     expressions_of,
     jvm,
+    kind_of,
     replaced,
     sequence,
 )
@@ -130,7 +132,7 @@ def raises(condition: Column, column: Column) -> Column:
 
 def can_raise(expression: Any) -> bool:  # noqa: ANN401, PLR0911 - a Java object; one return for each kind
     """Return whether an analysed expression may raise an error for some event."""
-    kind = expression.getClass().getSimpleName()
+    kind = kind_of(expression)
     # An aggregate that overflows is another matter: see exact_sums.py.
     if kind in {"TryEval", "AggregateExpression"}:
         return False
@@ -151,15 +153,7 @@ def can_raise(expression: Any) -> bool:  # noqa: ANN401, PLR0911 - a Java object
 
 def aggregated(frame: DataFrame) -> list[tuple[str, list[Any]]]:
     """Return the name of each column of a grouped aggregation, and the expressions that its groups and aggregates are computed of."""
-    jdf: Any = frame._jdf  # noqa: SLF001 - as above
-    plan = jdf.queryExecution().analyzed()
-    columns = plan.aggregateExpressions()
-    found = []
-    for i in range(columns.size()):
-        column = columns.apply(i)
-        inputs = list(_inputs(column))
-        found.append((str(column.name()), inputs or [column]))
-    return found
+    return [(str(column.name()), list(_inputs(column)) or [column]) for column in aggregates_of(frame)]
 
 
 def first_failure(failures: Sequence[Column]) -> Column | None:
@@ -182,7 +176,7 @@ def required_columns(readers: Sequence[RecordSchema]) -> frozenset[str]:
 
 def is_never_null(expression: Any, required: AbstractSet[str]) -> bool:  # noqa: ANN401 - a Java object
     """Return whether an analysed expression has a value for every event."""
-    kind = expression.getClass().getSimpleName()
+    kind = kind_of(expression)
     if kind == "AttributeReference" and str(expression.name()) in required:
         return True
     if kind in NULL_OF_NULL or (kind == "Cast" and _is_safe_cast(expression)):
@@ -199,7 +193,7 @@ def of_any_item(array: Column, items: DataFrame, item: str, failure: Column, eve
 
     items: the events with a row for each element, as the column `item`. failure: of an element, made of the columns of `items`.
     """
-    jdf: Any = items._jdf  # noqa: SLF001 - as above
+    jdf: Any = items._jdf  # noqa: SLF001 - PySpark does not expose them
     output = jdf.queryExecution().analyzed().output()
     element = next(found for i in reversed(range(output.size())) if (found := output.apply(i)).name() == item)
     variable = catalyst().NamedLambdaVariable(
@@ -220,7 +214,7 @@ def of_any_item(array: Column, items: DataFrame, item: str, failure: Column, eve
 
 def _inputs(expression: Any) -> Iterator[Any]:  # noqa: ANN401 - a Java object
     """Yield what the aggregates in an expression are computed of."""
-    if expression.getClass().getSimpleName() == "AggregateExpression":
+    if kind_of(expression) == "AggregateExpression":
         for part in children(expression):
             # The function, and its filter if there is one.
             if part.equals(expression.aggregateFunction()):
@@ -233,9 +227,8 @@ def _inputs(expression: Any) -> Iterator[Any]:  # noqa: ANN401 - a Java object
 
 
 def _is_attribute(expression: Any, attribute: Any) -> bool:  # noqa: ANN401 - Java objects
-    return expression.getClass().getSimpleName() == "AttributeReference" and bool(
-        expression.exprId().equals(attribute.exprId())
-    )
+    is_column = kind_of(expression) == "AttributeReference"
+    return is_column and bool(expression.exprId().equals(attribute.exprId()))
 
 
 def _is_tried(expression: Any) -> bool:  # noqa: ANN401 - a Java object
