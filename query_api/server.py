@@ -19,7 +19,7 @@ from query_api.http.limits.connections import allowed_connections
 from query_api.http.limits.worker_watchdog import Worker, WorkerWatchdog
 from query_api.http.request_checks import AllowedHosts
 from query_api.memory_folder import memory_folder, memory_folders
-from query_api.store.backends import load_backend, load_shared_backends
+from query_api.store.backends import store_directory
 
 METRICS_DIRECTORY = "metrics"
 # Of each worker. A request occupies one while it is handled, a connection only then. Requests that wait for something else are limited
@@ -41,8 +41,7 @@ def main() -> int:
     node = settings.node
     try:
         # Fail here, once: a failing worker would be restarted endlessly.
-        load_backend(settings)
-        load_shared_backends(settings, placements(settings))
+        store_directory(settings, placements(settings))
         AllowedHosts(node)
     except FoldlakeError as error:
         sys.stderr.write(f"{error}\n")

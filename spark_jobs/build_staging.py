@@ -17,7 +17,6 @@ from include.lake.tags import CommitTag
 from include.rebuild.stage_progress import StageReporter
 from include.rebuild.stages.build import BUILD_STAGING
 from include.settings import Settings
-from include.spark.lake_config import DECODE_ONCE
 from include.versions.registry import VersionRegistry, record_of
 from include.versions.transitions import require_not_ended
 from include.versions.version_lock import staging_lock
@@ -25,11 +24,10 @@ from include.versions.version_record import Stage
 from include.work_progress import WorkProgress
 from spark_jobs.folding.fold_query import fold
 from spark_jobs.folding.lifetimes import unexpired
-from spark_jobs.folding.replay import IdsOf, events_for_staging, source_ends, with_needed_schema_ids
+from spark_jobs.folding.replay import IdsOf, decoding, events_for_staging, source_ends
 from spark_jobs.lake.lake_table import LakeTable
 from spark_jobs.runtime.job_progress import progress_logged
 from spark_jobs.runtime.lake_job import run_lake_job
-from spark_jobs.runtime.session import session_settings
 
 LOG = logging.getLogger("foldlake.build_staging")
 OPERATION = "staging"
@@ -94,8 +92,8 @@ def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, num
         states = unexpired(model, states, settings.stream)
         table.overwrite(table.with_all_columns(states), tag, settings.lake.shuffle_partitions)
 
-    with session_settings(spark, DECODE_ONCE), progress_logged(spark, progress):
-        with_needed_schema_ids(write)
+    with progress_logged(spark, progress):
+        decoding(spark, write)
     elapsed_s = time.monotonic() - started_s
     progress.reached(progress.total or 0, f"; staging written in {elapsed_s:.1f} s")
 

@@ -18,17 +18,15 @@ from include.rebuild.comparison import report
 from include.rebuild.comparison.comparison import Comparison, VersionStates
 from include.rebuild.comparison.fold_source import FoldText, fold_code
 from include.settings import Settings
-from include.spark.lake_config import DECODE_ONCE
 from include.versions.registry import VersionRegistry, record_of
 from include.versions.transitions import require_not_ended
 from include.versions.version_record import Stage, Version
 from spark_jobs.comparison.live_fold import no_replay_because, replayed_states, stored_states
 from spark_jobs.comparison.state_difference import StateDifference, compare_states
-from spark_jobs.folding.expressions.columns import field_texts
-from spark_jobs.folding.replay import IdsOf, source_ends, with_needed_schema_ids
+from spark_jobs.folding.expressions.columns import field_texts, inner_text
+from spark_jobs.folding.replay import IdsOf, decoding, source_ends
 from spark_jobs.lake.lake_table import LakeTable
 from spark_jobs.runtime.lake_job import run_lake_job
-from spark_jobs.runtime.session import session_settings
 
 LOG = logging.getLogger("foldlake.compare_versions")
 
@@ -122,8 +120,7 @@ def _difference(
         before = replayed_states(spark, settings, table, live, until, ids_of)
         return compare_states(before, staged, live_names, names)
 
-    with session_settings(spark, DECODE_ONCE):
-        return with_needed_schema_ids(compare), notes
+    return decoding(spark, compare), notes
 
 
 def _same_events(
@@ -183,15 +180,10 @@ def _fold_text(model: ReadModel, revision: int) -> FoldText:
         return FoldText(revision, "")
     try:
         texts = fold if isinstance(fold, Mapping) else field_texts(fold)
-        columns = tuple(f"{name} = {_expression(text)}" for name, text in texts.items())
+        columns = tuple(f"{name} = {inner_text(text)}" for name, text in texts.items())
     except Exception as error:  # noqa: BLE001 - a fold that cannot be built any more is shown by its source
         columns = (f"cannot be built: {error}",)
     return FoldText(revision, fold_code(fold), columns)
-
-
-def _expression(column: str) -> str:
-    """Return what is inside of `Column<'…'>`."""
-    return column.removeprefix("Column<'").removesuffix("'>")
 
 
 if __name__ == "__main__":

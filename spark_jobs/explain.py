@@ -16,7 +16,6 @@ from include.errors import FoldlakeError
 from include.files import PRIVATE_FILE, write_atomically
 from include.position import Offsets
 from include.settings import Settings
-from include.spark.lake_config import DECODE_ONCE
 from include.versions.explained_versions import version_to_explain, versions_to_compare
 from include.versions.explanation import ExplainedVersion, Explanation, failure_json
 from include.versions.registry import VersionRegistry
@@ -31,9 +30,8 @@ from spark_jobs.folding.key_events import (
     of_key,
     personal_fields,
 )
-from spark_jobs.folding.replay import IdsOf, decoded_records, events_of, source_state, with_needed_schema_ids
+from spark_jobs.folding.replay import IdsOf, decoded_records, decoding, events_of, source_state
 from spark_jobs.runtime.lake_job import run_lake_job
-from spark_jobs.runtime.session import session_settings
 
 
 def main() -> None:
@@ -104,8 +102,7 @@ def explanation(
             for log in logs.values():
                 log.close()
 
-    with session_settings(spark, DECODE_ONCE):
-        return with_needed_schema_ids(explain)
+    return decoding(spark, explain)
 
 
 class KeyLog:

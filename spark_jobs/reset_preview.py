@@ -10,14 +10,12 @@ from include.declarations.read_model import ReadModel
 from include.errors import FoldlakeError
 from include.rebuild.comparison.comparison import Comparison, VersionStates
 from include.settings import Settings
-from include.spark.lake_config import DECODE_ONCE
 from include.versions.registry import VersionRegistry, record_of
 from include.versions.start_rule import StartRule, start_offsets
 from spark_jobs.comparison.state_difference import StateDifference, compare_states
 from spark_jobs.folding.fold_query import fold
-from spark_jobs.folding.replay import IdsOf, replayed_events, source_ends, with_needed_schema_ids
+from spark_jobs.folding.replay import IdsOf, decoding, replayed_events, source_ends
 from spark_jobs.runtime.lake_job import run_lake_job
-from spark_jobs.runtime.session import session_settings
 
 
 def main() -> None:
@@ -64,8 +62,7 @@ def reset_preview(spark: SparkSession, settings: Settings, model: ReadModel, rul
         ]
         return compare_states(folds[0], folds[1], names, names)
 
-    with session_settings(spark, DECODE_ONCE):
-        found = with_needed_schema_ids(compare)
+    found = decoding(spark, compare)
     sides = [
         VersionStates.of(number, live.fold_revision, reading, events, keys)
         for number, reading, events, keys in zip(

@@ -19,9 +19,8 @@ from query_api.lookup.open_stores import OpenStore, OpenStores
 from query_api.lookup.position_bound import MAX_WAIT_S, CommitWait, PositionBound
 from query_api.lookup.routing import KeyLocation, partition_of
 from query_api.lookup.served_offsets import ServedOffsets
-from query_api.store.backends import load_backend, load_shared_backends
+from query_api.store.backends import store_directory
 from query_api.store.base import ALL_KEYS, ChangelogPosition, KeyRange, StoredRecord
-from query_api.store.directory import StoreDirectory
 
 SOURCE_OFFSET_NAME = SOURCE_OFFSET.name
 # Every worker frees the disk space of a removed store within this time.
@@ -42,9 +41,7 @@ class LocalLookup:
         self._watch = NodeStateWatch(store_dir)
         # After this time without a heartbeat or without Kafka, the group assigns the node's partitions to others.
         self.current_s = float(node.session_timeout_s)
-        directory = StoreDirectory(
-            store_dir, load_backend(settings), load_shared_backends(settings, placements)
-        )
+        directory = store_directory(settings, placements)
         self.max_key_bytes = directory.max_key_bytes
         self._directory = directory
         self._stores = OpenStores(directory)

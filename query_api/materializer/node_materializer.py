@@ -35,8 +35,7 @@ from query_api.materializer.reconcile import (
 )
 from query_api.materializer.version_follower import VersionFollower, VersionReference
 from query_api.materializer.version_followers import Key, VersionFollowers
-from query_api.store.backends import load_backend, load_shared_backends
-from query_api.store.directory import StoreDirectory
+from query_api.store.backends import store_directory
 
 OBSERVE_INTERVAL_S = 1.0
 HEARTBEAT_S = 1.0
@@ -56,11 +55,7 @@ class Materializer:
             log.error("%s", failure)
         self._placements = placements(settings)
         self._source_topics = {name: model.source_topic for name, model in catalog.models.items()}
-        self._directory = StoreDirectory(
-            settings.store_dir,
-            load_backend(settings),
-            load_shared_backends(settings, self._placements),
-        )
+        self._directory = store_directory(settings, self._placements)
         self._directory.lock()
         self._is_stop_requested = False
         self._clock_watch = ClockWatch()

@@ -1,4 +1,4 @@
-"""Finds a store's backend by its name: the folder `query_api/store/<name>`, which defines `BACKEND`.
+"""Finds the backends of a node's stores. The name of a backend is that of its folder, `query_api/store/<name>`, which defines `BACKEND`.
 
 A backend with the name of a placement is shared by all nodes: the placement of a read model names it. The other ones are local.
 """
@@ -11,6 +11,7 @@ from include.errors import SettingsError
 from include.settings import Placement, Settings
 from query_api import store
 from query_api.store.base import StoreBackend
+from query_api.store.directory import StoreDirectory
 
 BackendFactory = Callable[[Settings], StoreBackend]
 
@@ -38,6 +39,12 @@ def load_shared_backends(settings: Settings, placements: Mapping[str, Placement]
     names = set(backend_names())
     of_placement = {p: _load(p, settings) for p in sorted(set(placements.values()) & names)}
     return {model: of_placement[p] for model, p in placements.items() if p in of_placement}
+
+
+def store_directory(settings: Settings, placements: Mapping[str, Placement]) -> StoreDirectory:
+    """Return the stores of the node that the settings describe; raises SettingsError."""
+    shared = load_shared_backends(settings, placements)
+    return StoreDirectory(settings.store_dir, load_backend(settings), shared)
 
 
 def _load(name: str, settings: Settings) -> StoreBackend:

@@ -11,7 +11,7 @@ from include.declarations.key_rule import require_entity, require_event_fields
 from include.declarations.read_model import ReadModel
 from spark_jobs.folding.decode import EventDecoder, SchemaIds
 from spark_jobs.folding.expressions.analysed import children, expressions_of, kind_of
-from spark_jobs.folding.expressions.columns import column_of, expression_text
+from spark_jobs.folding.expressions.columns import column_of, expression_text, inner_text
 
 KAFKA_COLUMNS = {
     "key": "binary",
@@ -31,7 +31,7 @@ def require_entity_key(spark: SparkSession, model: ReadModel) -> None:
     if not keyed and model.rekeyed_from is None:
         return
     columns = key_columns(spark, model)
-    key = expression_text(model.key).removeprefix("Column<'").removesuffix("'>")
+    key = inner_text(expression_text(model.key))
     if model.rekeyed_from is not None:
         require_event_fields(model.name, key, columns)
     for schema in keyed:

@@ -20,10 +20,12 @@ from include.kafka.topic_state import TopicState, topic_state
 from include.kafka.wire_format import HEADER_BYTES, MAGIC, split
 from include.position import Offsets
 from include.settings import Settings
+from include.spark.lake_config import DECODE_ONCE
 from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID, EventDecoder, SchemaIds, good_events
 from spark_jobs.folding.fold_query import fold_failure, foldable
 from spark_jobs.folding.independent.independent_decode import independently_decoded
 from spark_jobs.folding.kafka_source import topic_records
+from spark_jobs.runtime.session import session_settings
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -65,6 +67,12 @@ def with_needed_schema_ids(job: Callable[[IdsOf], T]) -> T:
             raise
         LOG.info("some records have schema ids of other subjects, or of none: looking up every id in the log")
         return job(IdsOf.LOG)
+
+
+def decoding(spark: SparkSession, job: Callable[[IdsOf], T]) -> T:
+    """Run a job as `with_needed_schema_ids` does; Spark decodes each event once."""
+    with session_settings(spark, DECODE_ONCE):
+        return with_needed_schema_ids(job)
 
 
 def replayed_events(

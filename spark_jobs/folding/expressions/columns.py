@@ -36,6 +36,11 @@ def expression_text(expression: Expression | Column) -> str:
     return column_text(expression if isinstance(expression, Column) else expression())
 
 
+def inner_text(text: str) -> str:
+    """Return what is inside of `Column<'…'>`."""
+    return text.removeprefix("Column<'").removesuffix("'>")
+
+
 def field_texts(fields: Fields) -> dict[str, str]:
     """Return the text of the expression of each field, in the order of the names."""
     found = fields if isinstance(fields, Mapping) else fields()
