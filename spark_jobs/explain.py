@@ -18,8 +18,13 @@ from include.kafka.topic_state import topic_state
 from include.position import Offsets
 from include.settings import Settings
 from include.spark.lake_config import DECODE_ONCE
-from include.versions.explained_versions import version_to_explain, versions_to_compare
-from include.versions.explanation import ExplainedVersion, Explanation, failure_json
+from include.versions.explanation import (
+    ExplainedVersion,
+    Explanation,
+    failure_json,
+    version_to_explain,
+    versions_to_compare,
+)
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Stage, Version
 from spark_jobs.folding.decode import good_events

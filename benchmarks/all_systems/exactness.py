@@ -12,7 +12,7 @@ from demo.logs.lookups import list_states
 from demo.orders.lookups import list_active
 from demo.orders.oracle import Oracle
 from demo.pos.branches import Check as PosCheck
-from demo.pos.lookups import look_up_points
+from demo.pos.outputs import look_up_points
 from include.settings import Settings
 from tests.support.waiting import wait_until
 

@@ -33,8 +33,7 @@ def run_logs() -> bool:
     from rich.console import Console
 
     from cli.display.demo_results import BranchResult, append_to_event_table, branch_table
-    from cli.display.endpoints import endpoints
-    from cli.display.start_display import ProgressDisplay
+    from cli.display.start_display import ProgressDisplay, endpoints
     from cli.systems import change_systems
     from demo.logs.catalogue import SYSTEM
     from demo.logs.comparison import Check

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from confluent_kafka import KafkaException, TopicCollection
 
 from include.errors import KafkaUnavailableError
-from include.kafka.ends.record_ends import unread_ends
 from include.kafka.log_reading import log_consumer, offset_bounds
+from include.kafka.record_ends import unread_ends
 from include.kafka.topics import ADMIN_TIMEOUT_S, admin_client
 from include.position import Offsets
 

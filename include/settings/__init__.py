@@ -18,7 +18,7 @@ from include.settings.groups import (
     TopicSettings,
 )
 from include.settings.placement import Placement
-from include.settings.settings import CHECKOUT, VARIABLES, Settings, setting_warnings
+from include.settings.settings import CHECKOUT, VARIABLES, Settings, setting_warnings, settings_environment
 from include.settings.variables import PREFIX
 
 __all__ = [
@@ -39,4 +39,5 @@ __all__ = [
     "StreamSettings",
     "TopicSettings",
     "setting_warnings",
+    "settings_environment",
 ]

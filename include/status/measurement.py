@@ -12,11 +12,10 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
 from include.declarations.latency_override import stream_catalog
-from include.kafka.ends.open_transactions import open_transactions
-from include.kafka.ends.record_ends import RecordEnds
 from include.kafka.log_reading import end_offsets, log_consumer
+from include.kafka.origins import newest_tick
+from include.kafka.record_ends import RecordEnds, open_transactions
 from include.kafka.topics import admin_client, partition_count
-from include.kafka.written_ticks import newest_tick
 from include.position import Offsets
 from include.settings import Settings
 from include.status.flow_status import (
@@ -27,9 +26,8 @@ from include.status.flow_status import (
     StreamStatus,
 )
 from include.status.flows import ActiveFlow, Ticks, flows
-from include.stream.folded_offsets import ChangelogTail, written_offsets
+from include.stream.folded_offsets import ChangelogTail, is_stalled, read_offsets, written_offsets
 from include.stream.query_reports import QueryReport, newest_reports
-from include.stream.standstill import is_stalled, read_offsets
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import ReadModelVersions, Stage
 

@@ -1,10 +1,13 @@
-"""Files by which Airflow's task and the stream driver's supervisor agree on the driver: what is wanted, and what became of it.
+"""Files by which processes agree on the stream driver: which one is wanted, what became of it, and when a standby driver takes over.
 
-The task writes the request, the stream supervisor (stack/launchers/stream_supervisor.py) the report. Both outlive a restart of either side: the stream supervisor
-goes on without Airflow, and Airflow finds the driver again.
+The task writes the request, the stream supervisor (stack/launchers/stream_supervisor.py) the report. Both outlive a restart of either
+side: the stream supervisor goes on without Airflow, and Airflow finds the driver again.
 """
 
 import json
+import logging
+import os
+import time
 import uuid
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, replace
@@ -16,6 +19,12 @@ from include.unknown_fields import ignore_unknown_fields
 
 # The lock is held for the time of a few small reads and writes.
 LOCK_WAIT_S = 5.0
+LOG = logging.getLogger(__name__)
+# Variable with the path of the file that appears when the standby driver has the lock. Unset: the driver has the lock already.
+TURN_FILE = "STREAM_TURN_FILE"
+POLL_INTERVAL_S = 0.02
+# What a standby driver writes to the log when it is ready.
+READY = "standby: ready"
 
 
 @dataclass(frozen=True)
@@ -139,3 +148,25 @@ def _request_path(home: Path) -> Path:
 
 def _report_path(home: Path) -> Path:
     return home / "stream" / "launch.json"
+
+
+def is_standby() -> bool:
+    """Whether this driver waits for its turn."""
+    return _turn_file() is not None
+
+
+def wait_for_turn() -> None:
+    """Wait until this driver has the lock; returns at once unless it is a standby."""
+    turn = _turn_file()
+    if turn is None:
+        return
+    LOG.info("%s, waiting until the stream driver ends", READY)
+    while not turn.exists():
+        time.sleep(POLL_INTERVAL_S)
+    os.environ.pop(TURN_FILE, None)
+    LOG.info("standby: taking over")
+
+
+def _turn_file() -> Path | None:
+    path = os.environ.get(TURN_FILE)
+    return Path(path) if path else None

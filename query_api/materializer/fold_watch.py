@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from include.boot_clock import NEVER, Moment, boot_s
 from include.position import Offsets
+from include.stream.folded_offsets import STANDSTILL_S, is_stalled
 from include.stream.query_reports import QueryReport
-from include.stream.standstill import STANDSTILL_S, is_stalled
 
 # How often Kafka is asked why a version's events wait.
 CHECK_INTERVAL_S = 5.0

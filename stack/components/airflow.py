@@ -8,14 +8,12 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-from include.airflow.client import AirflowApi
+from include.airflow.client import USER, AirflowApi, airflow_home, passwords_path
 from include.airflow.database import database_url
-from include.airflow.login import USER, airflow_home, passwords_path
 from include.airflow.names import SPARK_LAKE_CONNECTION, SPARK_STREAM_CONNECTION
 from include.errors import FoldlakeError
-from include.settings import CHECKOUT, Settings
+from include.settings import CHECKOUT, Settings, settings_environment
 from include.spark.stream_config import stream_master
-from stack.settings_environment import settings_environment
 from stack.supervision.process import Process
 from stack.tools import Tools
 

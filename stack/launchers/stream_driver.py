@@ -12,7 +12,7 @@ import psutil
 
 from include.errors import FoldlakeError
 from include.files import FileLock, is_locked, write_atomically
-from include.parent_death import die_with_parent
+from include.process import die_with_parent
 from include.unknown_fields import ignore_unknown_fields
 from include.waiting import wait_for
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from include.airflow.runs import ended_run_listener
+from include.airflow import run_hooks
 
 MANUALLY = "Dag Run's state was manually set to `failed`."
 
@@ -26,7 +26,7 @@ def test_a_run_that_was_ended_by_hand_is_cleaned_up(
 
     class AtOnce:
         def __init__(self, *, target: object, args: tuple[str], daemon: bool) -> None:
-            assert target is ended_run_listener._request_clean_up
+            assert target is run_hooks._request_clean_up
             assert daemon
             self._args = args
 
@@ -36,6 +36,6 @@ def test_a_run_that_was_ended_by_hand_is_cleaned_up(
     monkeypatch.setattr(threading, "Thread", AtOnce)
     run = SimpleNamespace(dag_id=dag_id, run_id="run-a")
 
-    ended_run_listener.on_dag_run_failed(run, msg)
+    run_hooks.on_dag_run_failed(run, msg)
 
     assert requested == cleaned

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from include.airflow.client import AirflowApi, PoolTask
-from include.airflow.runs.lake_queue import NEXT_COMPACTION, waits_for
+from include.airflow.lake_runs import NEXT_COMPACTION, waits_for
 
 PROMOTION = PoolTask("rebuild", "run-a", "promote_lake", "scheduled")
 COMPACTION = PoolTask("compaction", "scheduled__1", "compact_orders", "running")

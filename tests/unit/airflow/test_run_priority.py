@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from include.airflow.runs.run_priority import RequestedFirst
+from include.airflow.run_hooks import RequestedFirst
 from include.rebuild.stages.build import VERIFY
 from include.rebuild.stages.promotion import PROMOTE_LAKE
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from include.airflow import lake_runs
+from include.airflow.lake_runs import chosen_tables, earlier_scheduled_run, tasks_of
 from include.airflow.names import ALL_TABLES
-from include.airflow.runs import table_choice
-from include.airflow.runs.table_choice import chosen_tables, earlier_scheduled_run, tasks_of
 from include.declarations.event_table import AppendedTable
 from include.declarations.read_model import ReadModel
 from include.declarations.topic_tables import LakeCatalog, load_lake_catalog
@@ -38,9 +38,9 @@ class Lake:
 @pytest.fixture
 def lake(monkeypatch: pytest.MonkeyPatch) -> Lake:
     lake = Lake()
-    monkeypatch.setattr(table_choice, "has_pending_work", lake.has_work)
-    monkeypatch.setattr(table_choice, "has_records_to_append", lake.has_work)
-    monkeypatch.setattr(table_choice, "confirm_if_nothing_is_new", lake.confirm)
+    monkeypatch.setattr(lake_runs, "has_pending_work", lake.has_work)
+    monkeypatch.setattr(lake_runs, "has_records_to_append", lake.has_work)
+    monkeypatch.setattr(lake_runs, "confirm_if_nothing_is_new", lake.confirm)
     return lake
 
 

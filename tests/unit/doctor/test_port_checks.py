@@ -9,7 +9,7 @@ import pytest
 
 from include.settings import Settings
 from stack.doctor.finding import State
-from stack.doctor.port_checks import NeededPort, check_ports
+from stack.doctor.machine_checks import NeededPort, check_ports
 from stack.doctor.prepared import check_stack_ports
 from tests.support.temporary_stack import free_ports, temporary_settings
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from include.settings import Settings
-from stack.doctor import server_checks
+from stack.doctor import prepared
 from stack.doctor.finding import Finding, State
-from stack.doctor.server_checks import (
+from stack.doctor.prepared import (
     check_airflow,
     check_kafka,
     check_redis,
@@ -23,7 +23,7 @@ from tests.support.temporary_stack import free_ports
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_checks, "TIMEOUT_S", 0.5)
+    monkeypatch.setattr(prepared, "TIMEOUT_S", 0.5)
 
 
 @pytest.fixture

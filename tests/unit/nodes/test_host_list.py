@@ -3,7 +3,7 @@
 import pytest
 
 from include.errors import SettingsError
-from include.nodes.host_list import HostList, is_loopback, is_unspecified, normal_host
+from include.nodes.node_url import HostList, is_loopback, is_unspecified, normal_host
 
 
 @pytest.mark.parametrize(

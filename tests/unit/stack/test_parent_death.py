@@ -14,7 +14,7 @@ from tests.support.waiting import wait_until
 PATIENCE_S = 20.0
 
 # Each prints its process id, the parent first.
-CHILD = "from include.parent_death import die_with_parent; die_with_parent(); "
+CHILD = "from include.process import die_with_parent; die_with_parent(); "
 REPLACED_CHILD = (
     "import os, subprocess, sys, time\n"
     f'code = {CHILD!r} + \'import os; os.execvp("sleep", ["sleep", "600"])\'\n'
@@ -23,7 +23,7 @@ REPLACED_CHILD = (
 )
 FORKED_CHILDREN = (
     "import os, time\n"
-    "from include.parent_death import forks_die_with_this_process\n"
+    "from include.process import forks_die_with_this_process\n"
     "forks_die_with_this_process()\n"
     "if os.fork() == 0:\n"
     "    if os.fork() == 0:\n"

@@ -10,7 +10,7 @@ import pytest
 from include.settings import CHECKOUT
 
 GIVES_WAY = (
-    "import os, subprocess; from include.priority import lower_priority; lower_priority(7); "
+    "import os, subprocess; from include.process import lower_priority; lower_priority(7); "
     "print(os.getsid(0) == os.getpid(), flush=True); "
     "subprocess.run(['sh', '-c', 'nice; cat /proc/self/autogroup'], check=True)"
 )
@@ -37,7 +37,7 @@ def test_its_session_and_its_children_are_nice(new_session: bool) -> None:
 
 
 def test_zero_changes_nothing() -> None:
-    code = "import os; from include.priority import lower_priority; lower_priority(0); print(os.nice(0), os.getsid(0))"
+    code = "import os; from include.process import lower_priority; lower_priority(0); print(os.nice(0), os.getsid(0))"
 
     lines = lines_of(code)
 

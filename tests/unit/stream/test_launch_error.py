@@ -2,7 +2,7 @@
 
 import pytest
 
-from include.stream.launch_error import MAX_CHARACTERS, error_line
+from include.stream.launch_failures import MAX_CHARACTERS, error_line
 
 HEAD = "Cannot execute: spark-submit --master local[28] stream.py. Error code is: 1.\nLast spark-submit output:\n"
 

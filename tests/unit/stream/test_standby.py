@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from include.stream.standby import TURN_FILE, is_standby, wait_for_turn
+from include.stream.driver_launch import TURN_FILE, is_standby, wait_for_turn
 
 
 def test_a_driver_that_has_the_lock_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
-from include.airflow.web.form_labels import PATH, read_model_labels
+from include.airflow.web import PATH, read_model_labels
 
 # Nothing listens there.
 REPORTS_URL = "http://127.0.0.1:3"

@@ -1,7 +1,7 @@
 """The note of a quality run: one line for each read model, with its verdict and the link to its report."""
 
 from include.airflow.client import MAX_NOTE_CHARACTERS
-from include.airflow.web.report_note import verdict_line, with_line
+from include.airflow.web import verdict_line, with_line
 from include.quality.report import Outcome, Verdict
 
 URL = "http://127.0.0.1:5051/reports/quality/x.html"
