@@ -91,7 +91,7 @@ def compared(
 ) -> "Iterable[tuple[str, str, str, Result]]":
     """Yield name, kind, output and comparison of each branch and of each read model on each node, once it no longer improves."""
     from demo.logs.comparison import BRANCHES, STATES
-    from demo.logs.lookups import list_states
+    from demo.state_listing import list_states
     from include.waiting import wait_for
 
     results: dict[tuple[str, str, str], Result] = {}

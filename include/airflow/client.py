@@ -208,9 +208,8 @@ class AirflowApi:
 
     def running_tasks(self, dag_id: str, run_id: str) -> list[str]:
         """Return the ids of a run's tasks that are queued, running or deferred."""
-        answer = self._call("GET", f"dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances")
         active = ("queued", "running", "restarting", "deferred")
-        return [str(task["task_id"]) for task in answer["task_instances"] if task["state"] in active]
+        return [task.task_id for task in self.tasks(dag_id, run_id) if task.state in active]
 
     def mark_run(self, dag_id: str, run_id: str, state: RunState) -> None:
         """End a run; its running tasks are stopped within seconds."""

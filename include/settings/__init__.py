@@ -9,6 +9,7 @@ from include.settings.groups import (
     KafkaSettings,
     LakeSettings,
     NodeSettings,
+    Placement,
     QualitySettings,
     RebuildSettings,
     RedisSettings,
@@ -17,7 +18,6 @@ from include.settings.groups import (
     StreamSettings,
     TopicSettings,
 )
-from include.settings.placement import Placement
 from include.settings.settings import CHECKOUT, VARIABLES, Settings, setting_warnings, settings_environment
 from include.settings.variables import PREFIX
 

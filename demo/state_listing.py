@@ -9,13 +9,13 @@ TIMEOUT_S = 10.0
 PAGE = 1_000
 
 
-def list_states(node: str, read_model: str) -> dict[str, dict[str, Any]] | None:
+def list_states(node: str, read_model: str, page: int = PAGE) -> dict[str, dict[str, Any]] | None:
     """Return the state of each key, from all nodes, as one node answers it; None if it cannot answer now.
 
-    node: base URL of a query node.
+    node: base URL of a query node. page: keys per request, 1 to 1,000.
     """
     found: dict[str, dict[str, Any]] = {}
-    parameters: dict[str, str | int] = {"limit": PAGE}
+    parameters: dict[str, str | int] = {"limit": page}
     with httpx.Client(base_url=node, timeout=TIMEOUT_S, trust_env=False) as client:
         while True:
             try:
@@ -24,8 +24,8 @@ def list_states(node: str, read_model: str) -> dict[str, dict[str, Any]] | None:
                 return None
             if answer.status_code != HTTPStatus.OK:
                 return None
-            page = answer.json()
-            found |= {record["key"]: record["state"] for record in page["records"]}
-            if page["next"] is None:
+            body = answer.json()
+            found |= {record["key"]: record["state"] for record in body["records"]}
+            if body["next"] is None:
                 return found
-            parameters["cursor"] = page["next"]
+            parameters["cursor"] = body["next"]
