@@ -1,18 +1,32 @@
-"""Which tables a run of the DAG `compaction` brings up to date."""
+"""Which tables a run of the DAG `compaction` brings up to date, and which tasks a table waits for."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from include.airflow import lake_runs
-from include.airflow.lake_runs import chosen_tables, earlier_scheduled_run, tasks_of
+from include.airflow.client import AirflowApi, PoolTask
+from include.airflow.lake_runs import (
+    NEXT_COMPACTION,
+    chosen_tables,
+    earlier_scheduled_run,
+    tasks_of,
+    waits_for,
+)
 from include.airflow.names import ALL_TABLES
 from include.declarations.event_table import AppendedTable
 from include.declarations.read_model import ReadModel
 from include.declarations.topic_tables import LakeCatalog, load_lake_catalog
 from include.errors import KafkaUnavailableError
 from include.settings import Settings
+
+OWN = "scheduled__2026-05-01T12:05:00+00:00"
+EARLIER, LATER = "scheduled__2026-05-01T12:00:00+00:00", "scheduled__2026-05-01T12:10:00+00:00"
+REQUESTED = "manual__2026-05-01T11:00:00+00:00"
+PROMOTION = PoolTask("rebuild", "run-a", "promote_lake", "scheduled")
+COMPACTION = PoolTask("compaction", "scheduled__1", "compact_orders", "running")
 
 
 @dataclass
@@ -90,11 +104,6 @@ def test_without_kafka_the_choice_is_repeated(settings: Settings, catalog: LakeC
         chosen_tables(settings, catalog, ALL_TABLES, is_scheduled=True)
 
 
-OWN = "scheduled__2026-05-01T12:05:00+00:00"
-EARLIER, LATER = "scheduled__2026-05-01T12:00:00+00:00", "scheduled__2026-05-01T12:10:00+00:00"
-REQUESTED = "manual__2026-05-01T11:00:00+00:00"
-
-
 @pytest.mark.parametrize(
     ("active", "earlier"),
     [([OWN], None), ([OWN, LATER], None), ([REQUESTED, OWN], None), ([REQUESTED, OWN, EARLIER], EARLIER)],
@@ -109,3 +118,49 @@ def test_each_table_has_a_task(catalog: LakeCatalog) -> None:
     assert tasks_of(catalog, ["balance", "trend"]) == ["compact_balance", "append_trend"]
     # One for the tables of all topics.
     assert tasks_of(catalog, catalog.of_topics) == ["append_events"]
+
+
+class Pool(AirflowApi):
+    """An Airflow whose pool has these tasks."""
+
+    def __init__(self, *tasks: PoolTask) -> None:
+        super().__init__("http://127.0.0.1:1")
+        self._tasks = list(tasks)
+
+    def pool_tasks(self, pool: str) -> list[PoolTask]:
+        """Return the tasks."""
+        assert pool == "lake"
+        return self._tasks
+
+    def run_conf(self, dag_id: str, run_id: str) -> dict[str, Any]:
+        """Return the fields of the only run of a plan."""
+        assert (dag_id, run_id) == ("rebuild", "run-a")
+        return {"read_model": "balance"}
+
+
+@pytest.mark.parametrize(
+    ("tasks", "expected"),
+    [
+        ((), NEXT_COMPACTION),
+        ((COMPACTION,), NEXT_COMPACTION),
+        ((PROMOTION,), "the task promote_lake of the run run-a of rebuild, which is scheduled"),
+        (
+            (COMPACTION, PROMOTION),
+            "the task promote_lake of the run run-a of rebuild, which waits for compact_orders of compaction",
+        ),
+        (
+            (PoolTask("compaction", "manual__2", "compact_balance", "running"), PROMOTION),
+            "the task compact_balance of the run manual__2 of compaction, which is running",
+        ),
+        (
+            (PoolTask("rebuild_topic.orders", "run-b", "balance.promote_lake", "running"),),
+            "the task balance.promote_lake of the run run-b of rebuild_topic.orders, which is running",
+        ),
+    ],
+)
+def test_the_queue_of_a_table(tasks: tuple[PoolTask, ...], expected: str) -> None:
+    assert waits_for(Pool(*tasks), "balance") == expected
+
+
+def test_the_promotion_of_another_read_model_is_not_awaited() -> None:
+    assert waits_for(Pool(PROMOTION), "orders") == NEXT_COMPACTION
