@@ -1,6 +1,7 @@
 """Appends the baskets to the log as events, each exactly once, also when a load was interrupted, and reads what the log contains."""
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from io import BytesIO
@@ -56,14 +57,11 @@ def read_ledger(
     if partitions is None:
         return ledger
     decoder = _Decoder(SchemaRegistry(registry_url))
-    consumer = log_consumer(bootstrap_servers)
-    try:
+    with closing(log_consumer(bootstrap_servers)) as consumer:
         for partition in range(partitions):
             for message in read_tail(consumer, topic, partition):
                 on_record()
                 _add(ledger, decoder, message)
-    finally:
-        consumer.close()
     return ledger
 
 

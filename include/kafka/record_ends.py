@@ -11,6 +11,7 @@ other producers have appended.
 
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 
 from confluent_kafka import (
@@ -192,11 +193,10 @@ def open_transactions(
     }
     if not held:
         return []
-    consumer = Consumer(log_consumer_settings(bootstrap_servers) | {"isolation.level": "read_uncommitted"})
-    try:
+    with closing(
+        Consumer(log_consumer_settings(bootstrap_servers) | {"isolation.level": "read_uncommitted"})
+    ) as consumer:
         open_s = {partition: _age_s(consumer, partition, stable[partition]) for partition in held}
-    finally:
-        consumer.close()
     long_open = [partition for partition, age_s in open_s.items() if age_s > OPEN_S]
     return [
         OpenTransaction(

@@ -5,6 +5,7 @@ The lag of a flow is the end of its source's records less the newest source offs
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from operator import attrgetter
 
@@ -44,9 +45,8 @@ def read_stream_status(settings: Settings) -> StreamStatus:
     Raises KafkaUnavailableError when no broker responds.
     """
     servers = settings.kafka.bootstrap_servers
-    consumer = log_consumer(servers)
     admin = admin_client(servers)
-    try:
+    with closing(log_consumer(servers)) as consumer:
         reports = {report.query: report for report in newest_reports(consumer)}
         with VersionRegistry(servers) as registry:
             records = registry.read()
@@ -58,8 +58,6 @@ def read_stream_status(settings: Settings) -> StreamStatus:
         held = {
             one.topic: one for one in open_transactions(servers, admin, [one.name for one in dead_letters])
         }
-    finally:
-        consumer.close()
     sources = (
         SourceStatus(
             flow.name,
