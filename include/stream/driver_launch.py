@@ -9,13 +9,13 @@ import logging
 import os
 import time
 import uuid
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from include.files import file_lock, write_atomically
-from include.unknown_fields import ignore_unknown_fields
+from include.unknown_fields import read_record
 
 # The lock is held for the time of a few small reads and writes.
 LOCK_WAIT_S = 5.0
@@ -111,18 +111,12 @@ def ended_report(home: Path, launch_id: str) -> LaunchReport | None:
 
 def read_request(home: Path) -> LaunchRequest | None:
     """Return the request; None before the first one."""
-    with suppress(FileNotFoundError, ValueError, TypeError):
-        return LaunchRequest(
-            **ignore_unknown_fields(LaunchRequest, json.loads(_request_path(home).read_text()))
-        )
-    return None
+    return read_record(LaunchRequest, _request_path(home))
 
 
 def read_report(home: Path) -> LaunchReport | None:
     """Return the report of the newest launch; None before the first one."""
-    with suppress(FileNotFoundError, ValueError, TypeError):
-        return LaunchReport(**ignore_unknown_fields(LaunchReport, json.loads(_report_path(home).read_text())))
-    return None
+    return read_record(LaunchReport, _report_path(home))
 
 
 def write_report(home: Path, report: LaunchReport) -> None:

@@ -94,21 +94,10 @@ def newest_reports(consumer: Consumer) -> Iterator[QueryReport]:
 
 
 def _query_report(report: Report) -> QueryReport:
-    fields = report.fields
-    return QueryReport(
-        query=fields["query"],
-        phase=fields["phase"],
-        restarts=fields["restarts"],
-        last_error=fields["last_error"],
-        driver_pid=fields["driver_pid"],
-        master=fields["master"],
-        reported_age_s=report.age_s,
-        last_batch=BatchProgress(**ignore_unknown_fields(BatchProgress, fields["last_batch"])),
-        # A driver of an earlier release does not report these.
-        failing_for_s=fields.get("failing_for_s", 0.0),
-        task_slots=fields.get("task_slots", 0),
-        source_topic=fields.get("source_topic", ""),
-    )
+    # A driver of an earlier release does not report every field.
+    fields = ignore_unknown_fields(QueryReport, report.fields)
+    last_batch = BatchProgress(**ignore_unknown_fields(BatchProgress, report.fields["last_batch"]))
+    return QueryReport(**{**fields, "reported_age_s": report.age_s, "last_batch": last_batch})
 
 
 def query_status(bootstrap_servers: str, read_model: str, number: int) -> QueryReport | None:
