@@ -9,8 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import httpx
 
-from include.airflow.client import AirflowApi
-from include.airflow.login import USER, password
+from include.airflow.client import USER, AirflowApi, password
 from include.settings import CHECKOUT, Settings
 from stack.components import airflow
 from tests.support.waiting import wait_until

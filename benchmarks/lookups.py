@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.support.deposits import low_latency_producer
 from benchmarks.support.lookup_client import LookupRun, NodeConnection, run_lookups
 from benchmarks.support.report import latency_line, percentile, print_environment
-from include.kafka.compacted.changelog_reader import changelog_consumer
+from include.kafka.compacted_topics import changelog_consumer
 from include.kafka.schema_registry import SchemaRegistry
 from include.nodes.partition_report import PartitionReport
 from include.read_models.balance.model import READ_MODEL

@@ -19,7 +19,7 @@ from benchmarks.support.deposits import BALANCE, CHANGELOG, folded
 from benchmarks.support.report import print_environment
 from include.airflow.client import AirflowApi
 from include.settings import Settings
-from include.stream.standby import READY
+from include.stream.driver_launch import READY
 from stack.components import airflow as airflow_stack
 from stack.components.stream import STREAM_SUPERVISOR
 from stack.launchers import stream_driver

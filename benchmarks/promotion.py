@@ -22,10 +22,9 @@ from include.rebuild.promotion import promote_versions, roll_back_version
 from include.rebuild.request import RebuildRequest
 from include.rebuild.stage import Action
 from include.rebuild.stages.serve import HAND_OVER, HYDRATE
-from include.settings import CHECKOUT, Settings
+from include.settings import CHECKOUT, Settings, settings_environment
 from include.spark.lake_config import lake_config
 from include.spark.stream_config import stream_config, stream_master
-from stack.settings_environment import settings_environment
 from tests.support.lake.registered_version import registered_version
 from tests.support.rebuild.stage_runs import stage_run
 from tests.support.temporary_stack import temporary_stack

@@ -11,9 +11,8 @@ import psutil
 
 from benchmarks.support.deposits import BALANCE, Deposits, folded
 from benchmarks.support.report import print_environment
-from include.airflow.client import AirflowApi
+from include.airflow.client import AirflowApi, airflow_api
 from include.airflow.dag_run import DagRun, TaskChanged, TaskFailure
-from include.airflow.login import airflow_api
 from include.airflow.names import REBUILD_DAG
 from include.kafka.topics import changelog_topic
 from include.settings import Settings

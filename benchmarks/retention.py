@@ -14,12 +14,10 @@ from pathlib import Path
 
 from benchmarks.airflow_pages import airflow_environment, serving
 from benchmarks.support.report import print_environment
+from include.airflow.client import airflow_home
 from include.airflow.database import clean_database, database_url, sqlite_file
-from include.airflow.login import airflow_home
 from include.airflow.names import COMPACTION_DAG
-from include.maintenance.airflow_logs import remove_old_logs
-from include.maintenance.ended_versions import forget_ended_versions
-from include.maintenance.old_files import remove_old
+from include.maintenance import forget_ended_versions, remove_old, remove_old_logs
 from include.quality.report import reports_directory
 from include.rebuild.retirement import sweep
 from include.settings import CHECKOUT, Settings

@@ -28,8 +28,8 @@ def run(
     from rich.console import Console
 
     from cli.display.run_display import RunToFollow, trigger_and_follow
+    from include.airflow.lake_runs import tasks_of
     from include.airflow.names import ALL_TABLES, COMPACTION_DAG
-    from include.airflow.runs.table_choice import tasks_of
     from include.declarations.topic_tables import load_lake_catalog
     from include.settings import Settings
 

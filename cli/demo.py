@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from demo.baskets.comparison import NodeComparison
-    from demo.baskets.ledger import Account
+    from demo.baskets.loading import Account
     from include.settings import Settings
 
 # Enough for the driver's JVM to start and finish its first batch on a busy machine.
@@ -91,12 +91,11 @@ def run_balances() -> None:
     """Run the demo of the balances; ends with exit code 1 if one differs."""
     from rich.console import Console
 
-    from cli.display.endpoints import endpoints
-    from cli.display.start_display import ProgressDisplay
+    from cli.display.start_display import ProgressDisplay, endpoints
     from cli.load import TOPIC, load_with_progress
     from demo.baskets.comparison import expected_accounts
     from demo.baskets.dataset import read_baskets
-    from demo.baskets.ledger import read_ledger
+    from demo.baskets.loading import read_ledger
     from include.settings import Settings
     from stack.lifecycle import start
 

@@ -40,8 +40,7 @@ def run(
     from cli.display.explanation_display import print_explanation
     from include.declarations.load import read_model as declared
     from include.settings import Settings
-    from include.versions.explained_versions import version_to_explain
-    from include.versions.explanation import key_argument
+    from include.versions.explanation import key_argument, version_to_explain
     from include.versions.registry import VersionRegistry
     from query_api.http.json_text import dumps
 

@@ -84,9 +84,8 @@ def run(
 
 def _waits_for(settings: "Settings", status: "ReadModelStatus | EventTableStatus | None") -> str:
     """Return what a table that does not contain the live version waits for; empty for any other table."""
-    from include.airflow.client import AirflowUnavailableError
-    from include.airflow.login import airflow_api
-    from include.airflow.runs.lake_queue import waits_for
+    from include.airflow.client import AirflowUnavailableError, airflow_api
+    from include.airflow.lake_runs import waits_for
     from include.lake.status import ReadModelStatus
 
     if not isinstance(status, ReadModelStatus) or status.follows_live:

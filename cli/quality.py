@@ -1,6 +1,7 @@
 """`./foldlake quality`: check that stored records equal a replay of the events."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from include.settings import Settings
 
 SHOWN_KEYS = 20
+ValueT = TypeVar("ValueT", bound=StrEnum)
 
 
 def run(
@@ -63,20 +65,22 @@ def run(
     from cli.servers import AIRFLOW, KAFKA, REGISTRY, require_up
     from include.declarations.load import read_model as declared
     from include.declarations.topic_tables import load_lake_catalog
-    from include.quality.check import CheckRequest, Mode
+    from include.quality.check import CheckRequest, Mode, StoreName
+    from include.quality.history import last_runs
     from include.settings import Settings
 
     settings, console = Settings(), Console()
     if listing:
-        _list(console, settings.lake_root)
+        console.print(runs_table(last_runs(settings.lake_root)))
         return
     table = load_lake_catalog(settings).event_tables.get(read_model)
     if table is not None:
         require_up(settings, (KAFKA, REGISTRY))
         raise typer.Exit(_check_event_table(console, settings, table))
     declared(read_model, settings.declaration_folders)
-    chosen = _mode(mode) if mode else Mode.SAMPLE if sample else Mode.FULL
-    request = CheckRequest(read_model, _stores(stores), chosen, "", version or None)
+    chosen = _chosen("--mode", Mode, mode) if mode else Mode.SAMPLE if sample else Mode.FULL
+    names = tuple(_chosen("--stores", StoreName, name.strip()) for name in stores.split(","))
+    request = CheckRequest(read_model, names, chosen, "", version or None)
     require_up(settings, (KAFKA, REGISTRY) if now else (KAFKA, AIRFLOW))
     name = _now(settings, request) if now else _by_airflow(console, settings, request)
     raise typer.Exit(_show(console, settings.home, name))
@@ -100,24 +104,14 @@ def _check_event_table(console: "Console", settings: "Settings", table: "Appende
     return 0 if all(found.is_exact for found in results) else 1
 
 
-def _stores(text: str) -> "tuple[Any, ...]":
+def _chosen(option: str, values: "type[ValueT]", text: str) -> "ValueT":
+    """Return the value of an option; raises SettingsError, which lists the values that are allowed."""
     from include.errors import SettingsError
-    from include.quality.check import StoreName
 
     try:
-        return tuple(StoreName(name.strip()) for name in text.split(","))
+        return values(text)
     except ValueError as error:
-        raise SettingsError(f"--stores: {error}; allowed: {', '.join(StoreName)}.") from error
-
-
-def _mode(text: str) -> "Any":  # noqa: ANN401 - importing the type takes time
-    from include.errors import SettingsError
-    from include.quality.check import Mode
-
-    try:
-        return Mode(text)
-    except ValueError as error:
-        raise SettingsError(f"--mode: {error}; allowed: {', '.join(Mode)}.") from error
+        raise SettingsError(f"{option}: {error}; allowed: {', '.join(values)}.") from error
 
 
 def _now(settings: "Settings", request: "CheckRequest") -> str:
@@ -191,13 +185,6 @@ def _show(console: "Console", home: "Path", name: str) -> int:
 
 def _fields(record: dict[str, str]) -> str:
     return ", ".join(f"{name} {value}" for name, value in record.items()) or "no such record"
-
-
-def _list(console: "Console", lake_root: str) -> None:
-    """List the latest checks, the newest first."""
-    from include.quality.history import last_runs
-
-    console.print(runs_table(last_runs(lake_root)))
 
 
 def runs_table(runs: "Sequence[PastRun]") -> "Table":

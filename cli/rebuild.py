@@ -110,7 +110,7 @@ def _abort(settings: "Settings", read_model: str) -> None:
     """Stop the running rebuild of a read model, and say which versions are gone."""
     import logging
 
-    from include.airflow.runs.rebuild_runs import abort_rebuild
+    from include.airflow.rebuild_runs import abort_rebuild
 
     if not read_model:
         raise typer.BadParameter(
@@ -127,8 +127,8 @@ def follow_promotion(settings: "Settings", wanted: "RunToFollow", undo: str, *, 
     """Start the run of a rebuild, show its stages if wanted, and say what came of it. undo: the read model of the advice to roll back."""
     from rich.console import Console
 
+    from cli.display.comparison_display import ShownChanges
     from cli.display.run_display import trigger_and_follow
-    from cli.display.shown_changes import ShownChanges
 
     console = Console()
     changes = ShownChanges(console, settings, wanted.conf)

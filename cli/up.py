@@ -30,8 +30,7 @@ def run(
 
     from rich.console import Console
 
-    from cli.display.endpoints import endpoints
-    from cli.display.start_display import ProgressDisplay
+    from cli.display.start_display import ProgressDisplay, endpoints
     from include.errors import SettingsError
     from include.settings import Settings, setting_warnings
     from stack.components.stream import missing_supervisor

@@ -7,7 +7,6 @@ from airflow.providers.standard.operators.python import BranchPythonOperator
 from airflow.sdk import DAG, Asset, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
-from include.airflow.checks.trigger_check import TriggerCheckIfDue
 from include.airflow.names import (
     ALL_TABLES,
     COMPACTION_DAG,
@@ -17,9 +16,9 @@ from include.airflow.names import (
     dag_arguments,
     lake_asset,
 )
+from include.airflow.quality_operators import TriggerCheckIfDue
 from include.airflow.spark_tasks import lake_task
-from include.airflow.web.asset_details import describe_table, describe_tables
-from include.airflow.web.form_labels import read_model_labels
+from include.airflow.web import describe_table, describe_tables, read_model_labels
 from include.declarations.topic_tables import FOLDER, load_lake_catalog
 from include.settings import Settings
 
@@ -99,9 +98,9 @@ CHOICE_DOCS = "Finds out which tables the run brings up to date. Its log says wh
 def chosen_tasks(params: dict[str, Any], dag_run: Any) -> list[str]:  # noqa: ANN401 - Airflow's
     """Return the ids of the tasks that are to run."""
     # Not when DAGs are parsed.
-    from include.airflow.login import airflow_api
+    from include.airflow.client import airflow_api
+    from include.airflow.lake_runs import chosen_tables, earlier_scheduled_run, tasks_of
     from include.airflow.quality_operators import SCHEDULED, kind_of
-    from include.airflow.runs.table_choice import chosen_tables, earlier_scheduled_run, tasks_of
 
     is_scheduled = kind_of(dag_run.run_type) == SCHEDULED
     if is_scheduled:

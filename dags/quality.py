@@ -14,9 +14,9 @@ from include.airflow.names import (
     quality_asset,
 )
 from include.airflow.quality_operators import CheckEventTables, CheckStores
-from include.airflow.runs.run_priority import RequestedFirst
+from include.airflow.run_hooks import RequestedFirst
 from include.airflow.spark_tasks import lake_task
-from include.airflow.web.form_labels import read_model_labels
+from include.airflow.web import read_model_labels
 from include.declarations.topic_tables import FOLDER, load_lake_catalog
 from include.settings import Settings
 

@@ -4,7 +4,7 @@ from airflow.sdk import DAG, Param
 
 from include.airflow.names import REBUILD_DAG, dag_arguments
 from include.airflow.stage_tasks import plan_tasks, promotion_fields, reason_field
-from include.airflow.web.form_labels import read_model_labels
+from include.airflow.web import read_model_labels
 from include.declarations.load import load_catalog
 from include.rebuild.plan import REBUILD, failure_table
 from include.settings import Settings

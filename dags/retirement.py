@@ -47,7 +47,7 @@ with DAG(
     @task(retries=2, execution_timeout=timedelta(minutes=10))
     def retire_due(params: dict[str, Any] | None = None) -> list[str]:
         """Retire, abandon and remove what is due, or retire the version that the form names."""
-        from include.airflow.retirement_sweep import retire_due_versions
+        from include.airflow.maintenance import retire_due_versions
 
         form = params or {}
         return retire_due_versions(form.get("read_model"), form.get("version"))

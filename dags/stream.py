@@ -2,8 +2,8 @@
 
 from airflow.sdk import DAG, Asset
 
+from include.airflow.driver_trigger import StreamOperator
 from include.airflow.names import STREAM_DAG, changelog_asset, dag_arguments
-from include.airflow.stream_operator import StreamOperator
 from include.declarations.load import load_catalog
 from include.settings import Settings
 

@@ -1,6 +1,7 @@
 """Reads the records of topics into tables of DuckDB, in which they are compared with an oracle."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import islice
 from typing import Any
 
@@ -41,19 +42,13 @@ def messages(settings: Settings, topic: str) -> Iterator[Message]:
     """Yield every record of a topic, one partition after the other; none if it does not exist. Raises KafkaUnavailableError."""
     admin = admin_client(settings.kafka.bootstrap_servers, log_level=0)
     partitions = partition_count(admin, topic) or 0
-    consumer = log_consumer(settings.kafka.bootstrap_servers)
-    try:
+    with closing(log_consumer(settings.kafka.bootstrap_servers)) as consumer:
         for partition in range(partitions):
             yield from read_tail(consumer, topic, partition)
-    finally:
-        consumer.close()
 
 
 def record_count(settings: Settings, topic: str) -> int:
     """Return the number of records on a topic without retention; 0 if it does not exist. Raises KafkaUnavailableError."""
     partitions = partition_count(admin_client(settings.kafka.bootstrap_servers, log_level=0), topic) or 0
-    consumer = log_consumer(settings.kafka.bootstrap_servers)
-    try:
+    with closing(log_consumer(settings.kafka.bootstrap_servers)) as consumer:
         return sum(end_offsets(consumer, topic, partitions))
-    finally:
-        consumer.close()

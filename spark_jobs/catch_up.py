@@ -12,12 +12,12 @@ import time
 from include.declarations.catalog import Catalog
 from include.declarations.load import read_model
 from include.errors import FoldlakeError
-from include.parent_death import die_with_parent
+from include.process import die_with_parent
 from include.rebuild.stage_progress import StageReporter
 from include.rebuild.stages.build import CATCH_UP
 from include.settings import Settings
 from include.spark.stream_config import stream_config
-from include.stream.phase import Phase
+from include.stream.query_reports import Phase
 from include.versions.registry import VersionRegistry, record_of
 from include.versions.transitions import require_not_ended
 from include.versions.version_lock import version_lock

@@ -16,8 +16,13 @@ from include.errors import FoldlakeError
 from include.files import PRIVATE_FILE, write_atomically
 from include.position import Offsets
 from include.settings import Settings
-from include.versions.explained_versions import version_to_explain, versions_to_compare
-from include.versions.explanation import ExplainedVersion, Explanation, failure_json
+from include.versions.explanation import (
+    ExplainedVersion,
+    Explanation,
+    failure_json,
+    version_to_explain,
+    versions_to_compare,
+)
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Stage, Version
 from spark_jobs.folding.decode import good_events

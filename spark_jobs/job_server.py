@@ -20,7 +20,7 @@ from pathlib import Path
 from include.errors import FoldlakeError
 from include.files import FileLockedError, file_lock
 from include.machine import available_bytes
-from include.parent_death import die_with_parent
+from include.process import die_with_parent
 from include.settings import Settings
 from include.spark.job_protocol import ACCEPTED, OUTPUTS, REFUSED, JobRequest, receive_request, send_status
 from include.spark.lake_config import lake_config

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from include.parent_death import die_with_parent
+from include.process import die_with_parent
 from include.quality import report, verified_stores
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName, UncheckableError
 from include.quality.verified_stores import VerifiedStores

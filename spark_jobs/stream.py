@@ -8,10 +8,10 @@ from pyspark.sql import SparkSession
 
 from include.declarations.latency_override import stream_catalog
 from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavailableError
-from include.parent_death import die_with_parent
+from include.process import die_with_parent
 from include.settings import Settings
 from include.spark.stream_config import stream_config, stream_task_slots
-from include.stream.standby import is_standby, wait_for_turn
+from include.stream.driver_launch import is_standby, wait_for_turn
 from include.waiting import wait_for
 from spark_jobs.runtime.session import configure_logging, spark_session
 from spark_jobs.streaming.progress import ProgressPublisher, add_progress_listener

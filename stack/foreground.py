@@ -12,10 +12,9 @@ import sys
 from types import FrameType
 
 from include.errors import FoldlakeError, SettingsError
-from include.settings import CHECKOUT, Settings, setting_warnings
+from include.settings import CHECKOUT, Settings, setting_warnings, settings_environment
 from include.waiting import wait_for
 from stack.lifecycle import component_modules
-from stack.settings_environment import settings_environment
 from stack.supervision.process import Process
 from stack.tools import ToolMissingError
 

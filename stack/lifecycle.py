@@ -13,10 +13,8 @@ from types import ModuleType
 from include.errors import FoldlakeError
 from include.files import FileLockedError, file_lock, private_umask
 from include.settings import Settings
-from stack.progress import Listener, Progress
-from stack.readiness import wait_until_ready
-from stack.supervision.ports import check_ports
-from stack.supervision.process import Process
+from stack.readiness import Listener, Progress, wait_until_ready
+from stack.supervision.process import Process, check_ports
 from stack.supervision.stray_processes import end_stray_processes
 from stack.supervision.supervisor import Supervisor, remove_run_files
 

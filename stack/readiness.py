@@ -1,16 +1,38 @@
-"""Waits until started processes are ready, or one of them has failed to start."""
+"""Waits until started processes are ready, or one of them has failed to start; the steps of a start or stop, and the client of probes."""
 
 import math
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+
+import httpx
 
 from include.errors import FoldlakeError
 from include.waiting import wait_for
-from stack.progress import Listener, Progress
 from stack.supervision.configuration import log_path
 from stack.supervision.process import Process
 from stack.supervision.supervisor import ProcessState, Supervisor
 
+
+@dataclass(frozen=True)
+class Progress:
+    """One step of a component or a process: `state` is preparing, prepared, starting, ready, stopping or stopped.
+
+    `elapsed_s` is the time since the previous step.
+    """
+
+    name: str
+    state: str
+    elapsed_s: float
+
+
+Listener = Callable[[Progress], None]
+
+
+# A readiness probe must return within 2 s (`Process.is_ready`).
+PROBE_TIMEOUT_S = 1.5
 POLL_INTERVAL_S = 0.2
 LOG_TAIL_LINES = 30
 # A process that ends this often during its start is considered failed.
@@ -81,3 +103,15 @@ def log_tail(path: Path, lines: int = LOG_TAIL_LINES) -> str:
     except OSError:
         text = ""
     return "\n".join(text.splitlines()[-lines:]) or "(the log is empty)"
+
+
+@cache
+def loopback_client() -> httpx.Client:
+    """Return this process's client for servers on this machine.
+
+    It bypasses the user's proxy, and opens a connection for each request: a connection that stays open would delay the
+    stop of its server.
+    """
+    return httpx.Client(
+        timeout=PROBE_TIMEOUT_S, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)
+    )

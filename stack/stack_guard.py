@@ -10,10 +10,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from include.settings import CHECKOUT, Settings
+from include.settings import CHECKOUT, Settings, settings_environment
 from include.waiting import retry
 from stack.lifecycle import BusyError, stop
-from stack.settings_environment import settings_environment
 
 RETRY_INTERVAL_S = 0.5
 # Longer than any start.

@@ -4,8 +4,7 @@ import os
 from pathlib import Path
 
 from include.errors import FoldlakeError
-from stack.provisioning.jars_lock import read_lock, unpacked
-from stack.provisioning.layout import Layout
+from stack.provisioning.layout import Layout, read_lock, unpacked
 
 
 class ToolMissingError(FoldlakeError):

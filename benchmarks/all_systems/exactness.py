@@ -8,11 +8,11 @@ from benchmarks.support.deposits import Deposits, folded
 from demo.logs.catalogue import name_of
 from demo.logs.comparison import BRANCHES, STATES, Check
 from demo.logs.lines import PRODUCTS, log_lines, product_id
-from demo.logs.lookups import list_states
 from demo.orders.lookups import list_active
 from demo.orders.oracle import Oracle
 from demo.pos.branches import Check as PosCheck
-from demo.pos.lookups import look_up_points
+from demo.pos.outputs import look_up_points
+from demo.state_listing import list_states
 from include.settings import Settings
 from tests.support.waiting import wait_until
 

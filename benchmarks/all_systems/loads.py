@@ -11,8 +11,7 @@ from benchmarks.support.steady_load import SteadyLoad
 from demo.appending import ensure_source_topic, event_producer
 from demo.logs.lines import log_lines
 from demo.logs.loading import TOPIC as LOGS
-from demo.orders.couriers import MS_PER_S, Shift
-from demo.orders.loading import in_real_time, load
+from demo.orders.couriers import MS_PER_S, Shift, in_real_time, load
 from include.settings import Settings
 
 FLUSH_S = 60.0

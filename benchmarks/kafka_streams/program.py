@@ -10,9 +10,8 @@ from benchmarks.support.deposits import BALANCE
 from include.errors import FoldlakeError
 from include.kafka.schema_registry import SchemaRegistry
 from include.settings import CHECKOUT, Settings
-from stack.provisioning.jars_lock import read_lock
 from stack.provisioning.launcher import setting
-from stack.provisioning.layout import Layout
+from stack.provisioning.layout import Layout, read_lock
 from stack.supervision.stray_processes import MARKER
 from stack.tools import Tools
 

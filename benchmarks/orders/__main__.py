@@ -21,8 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in its 
 
 from benchmarks.support.report import cpu_s, print_environment
 from demo.log_tables import messages
-from demo.orders.couriers import Shift, Update
-from demo.orders.loading import load
+from demo.orders.couriers import Shift, Update, load
 from demo.orders.lookups import list_active
 from demo.orders.oracle import Oracle
 from include.kafka.topics import admin_client

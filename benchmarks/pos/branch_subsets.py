@@ -13,7 +13,7 @@ from demo.pos.dataset import SYSTEM
 SUBSETS: dict[str, tuple[str, tuple[Branch, ...]]] = {
     "shipments": ("shipments.py", (SHIPMENTS,)),
     "trend": ("trend.py", (TREND,)),
-    "loyalty": ("loyalty", (LOYALTY, NOTIFICATIONS)),
+    "loyalty": ("loyalty.py", (LOYALTY, NOTIFICATIONS)),
 }
 
 

@@ -33,8 +33,7 @@ def run_logs() -> bool:
     from rich.console import Console
 
     from cli.display.demo_results import BranchResult, append_to_event_table, branch_table
-    from cli.display.endpoints import endpoints
-    from cli.display.start_display import ProgressDisplay
+    from cli.display.start_display import ProgressDisplay, endpoints
     from cli.systems import change_systems
     from demo.logs.catalogue import SYSTEM
     from demo.logs.comparison import Check
@@ -92,7 +91,7 @@ def compared(
 ) -> "Iterable[tuple[str, str, str, Result]]":
     """Yield name, kind, output and comparison of each branch and of each read model on each node, once it no longer improves."""
     from demo.logs.comparison import BRANCHES, STATES
-    from demo.logs.lookups import list_states
+    from demo.state_listing import list_states
     from include.waiting import wait_for
 
     results: dict[tuple[str, str, str], Result] = {}

@@ -40,8 +40,7 @@ def run_orders(minutes: float = 1.0) -> bool:
     """
     from rich.console import Console
 
-    from cli.display.endpoints import endpoints
-    from cli.display.start_display import ProgressDisplay
+    from cli.display.start_display import ProgressDisplay, endpoints
     from cli.systems import change_systems
     from demo.orders.couriers import SYSTEM, Shift
     from demo.orders.oracle import Oracle
@@ -73,7 +72,7 @@ def drive(console: "Console", settings: "Settings", shift: "Shift", minutes: flo
     """Append the updates of a shift: those before now at once, the others at their times; with a progress bar for each."""
     from rich.progress import Progress
 
-    from demo.orders.loading import in_real_time, load
+    from demo.orders.couriers import in_real_time, load
 
     now_ms = round(time.time() * MS_PER_S)
     earlier = [update for update in shift.updates() if update.written_ms < now_ms]

@@ -55,12 +55,11 @@ def run_pos(first: int = 0) -> bool:
     from rich.console import Console
 
     from cli.display.demo_results import BranchResult, append_to_event_table, branch_table
-    from cli.display.endpoints import endpoints
-    from cli.display.start_display import ProgressDisplay
+    from cli.display.start_display import ProgressDisplay, endpoints
     from cli.systems import change_systems
     from demo.pos.branches import Check
     from demo.pos.dataset import SYSTEM, read_sales
-    from demo.pos.line_items import trend_declaration
+    from demo.pos.outputs import trend_declaration
     from include.settings import Settings
     from stack.lifecycle import start
 
@@ -185,7 +184,7 @@ def compare_nodes(console: "Console", settings: "Settings", check: "Check") -> "
 
 
 def _compared_node(progress: "Progress", check: "Check", node: str, cards: "list[str]") -> "Result":
-    from demo.pos.lookups import look_up_points
+    from demo.pos.outputs import look_up_points
     from include.waiting import wait_for
 
     task = progress.add_task(f"Comparing {node}", total=len(cards))

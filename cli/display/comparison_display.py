@@ -1,21 +1,30 @@
-"""Prints what a new version of a read model changes: totals, counts, and the largest changes by key."""
+"""Prints what a new version of a read model changes: totals, counts, and the largest changes by key.
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+Of a followed rebuild, as soon as each of its versions has been compared.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from cli.display.explanation_display import printable
+from include.airflow.dag_run import DagRun, RunEvent, TaskChanged
+from include.errors import FoldlakeError
+from include.rebuild.comparison import report
+from include.rebuild.comparison.comparison import Comparison, FieldChange, FieldTotals, VersionStates
 from include.rebuild.comparison.report_text import number, percent, signed, state_value
-
-if TYPE_CHECKING:
-    from include.rebuild.comparison.comparison import Comparison, FieldChange, FieldTotals, VersionStates
+from include.rebuild.comparison.thresholds import exceeded, thresholds_of
+from include.rebuild.stage import report_id
+from include.rebuild.stages.build import COMPARE
+from include.settings import Settings
+from include.versions.registry import VersionRegistry, record_of
 
 LARGEST = 10
 
 
-def print_comparison(console: Console, comparison: "Comparison", after: str = "") -> None:
+def print_comparison(console: Console, comparison: Comparison, after: str = "") -> None:
     """Print a comparison. after: the title of the new version; by default its number."""
     console.print(_totals(comparison, after or f"v{comparison.after.number}"))
     console.print(
@@ -29,13 +38,13 @@ def print_comparison(console: Console, comparison: "Comparison", after: str = ""
         console.print(note, style="yellow", highlight=False, markup=False)
 
 
-def print_exceeded(console: Console, exceeded: Sequence[str]) -> None:
+def print_exceeded(console: Console, sentences: Sequence[str]) -> None:
     """Print which thresholds are exceeded, if any."""
-    for sentence in exceeded:
+    for sentence in sentences:
         console.print(f"Threshold exceeded: {sentence}", style="yellow", highlight=False, markup=False)
 
 
-def _totals(comparison: "Comparison", after: str) -> Table:
+def _totals(comparison: Comparison, after: str) -> Table:
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column(comparison.read_model)
     before = "before" if comparison.before is None else f"live v{comparison.before.number}"
@@ -58,19 +67,19 @@ def _totals(comparison: "Comparison", after: str) -> Table:
     return table
 
 
-def _net(totals: "FieldTotals") -> str:
+def _net(totals: FieldTotals) -> str:
     if not totals.difference:
         return ""
     share = "" if totals.difference_percent is None else f" ({percent(totals.difference_percent, sign=True)})"
     return f"{signed(totals.difference)}{share}"
 
 
-def _starts(side: "VersionStates | None") -> str:
+def _starts(side: VersionStates | None) -> str:
     starts = side.starts if side else {}
     return ", ".join(f"{partition}:{offset:,}" for partition, offset in starts.items()) or "the first event"
 
 
-def _largest(comparison: "Comparison") -> Table:
+def _largest(comparison: Comparison) -> Table:
     changes = Table(
         box=None, header_style="bold", padding=(0, 2, 0, 0), title="largest changes", title_justify="left"
     )
@@ -84,8 +93,52 @@ def _largest(comparison: "Comparison") -> Table:
     return changes
 
 
-def _arrow(change: "FieldChange", *, is_number: bool) -> str:
+def _arrow(change: FieldChange, *, is_number: bool) -> str:
     before, after = (
         "-" if side is None else state_value(side, is_number) for side in (change.before, change.after)
     )
     return before if before == after else f"{before} -> {after}"
+
+
+class ShownChanges:
+    """Shows each comparison of one run once. exceeded: whether one of them exceeds a threshold of the request."""
+
+    def __init__(self, console: Console, settings: Settings, conf: Mapping[str, Any]) -> None:
+        self.exceeded = False
+        self._console = console
+        self._settings = settings
+        self._conf = conf
+        self._thresholds = thresholds_of(conf)
+
+    def show_if_compared(self, run: DagRun, event: RunEvent) -> None:
+        """Show a comparison if the event is that its task has succeeded."""
+        match event:
+            case TaskChanged(task) if task.state == "success":
+                read_model, _, stage = task.task_id.rpartition(".")
+                if stage == COMPARE.name:
+                    self._show_of_run(run.run_id, read_model or str(self._conf["read_model"]))
+
+    def _show_of_run(self, airflow_run: str, read_model: str) -> None:
+        try:
+            self._show(airflow_run, read_model)
+        except FoldlakeError as error:
+            # The rebuild goes on.
+            self._console.print(f"What changes cannot be shown: {error}", style="yellow", markup=False)
+
+    def _show(self, airflow_run: str, read_model: str) -> None:
+        with VersionRegistry(self._settings.kafka.bootstrap_servers) as registry:
+            record = record_of(registry, read_model)
+        # A dry run may have abandoned it already.
+        version = record.of_run(airflow_run)
+        if version is None:
+            return
+        run_id = report_id(read_model, version.number)
+        comparison = report.read(self._settings.home, run_id)
+        if comparison is None:
+            return
+        print_comparison(self._console, comparison)
+        found = exceeded(self._thresholds, comparison)
+        self.exceeded |= bool(found)
+        print_exceeded(self._console, found)
+        url = report.report_url(self._settings.reports_base_url, run_id)
+        self._console.print(f"All changes: {url}", highlight=False, soft_wrap=True)

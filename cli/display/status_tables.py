@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from include.kafka.ends.open_transactions import OpenTransaction
+    from include.kafka.record_ends import OpenTransaction
     from include.quality.verified_stores import VerifiedStatus
     from include.status.flow_status import BuildingVersion, FlowStatus, StreamStatus
     from include.stream.launch_failures import LaunchFailures
@@ -118,7 +118,7 @@ def _flow(flow: "FlowStatus") -> "Text":
 def _progress(flow: "FlowStatus") -> "Iterator[str]":
     from include.declarations.latency import Latency
     from include.status.flow_status import FlowKind
-    from include.stream.phase import Phase
+    from include.stream.query_reports import Phase
 
     if flow.kind == FlowKind.PERIODIC:
         age_s = flow.newest_output_age_s

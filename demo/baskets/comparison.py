@@ -10,7 +10,7 @@ from http import HTTPStatus
 import httpx
 
 from demo.baskets.dataset import Basket
-from demo.baskets.ledger import Account, Ledger
+from demo.baskets.loading import Account, Ledger
 
 LOOKUP_TIMEOUT_S = 10.0
 PARALLEL_LOOKUPS = 4

@@ -15,7 +15,7 @@ from include.settings.systems import system_folder
 
 SYSTEM = system_folder("logs")
 TOPIC = "products"
-PRODUCT = schema_file(SYSTEM / "catalogue" / "schemas" / "Product.avsc")
+PRODUCT = schema_file(SYSTEM / "schemas" / "Product.avsc")
 CATEGORIES = ("lamps", "chairs", "tables", "shelves", "carpets")
 MATERIALS = ("oak", "glass", "steel", "linen")
 

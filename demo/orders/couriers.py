@@ -2,18 +2,21 @@
 
 import heapq
 import math
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from random import Random
 from typing import Any, NamedTuple
 
+from demo.appending import append_missing, ensure_source_topic, load_lock
 from include.kafka.record_schema import RecordSchema, schema_file
+from include.settings import Settings
 from include.settings.systems import system_folder
 
 SYSTEM = system_folder("orders")
-SCHEMA = schema_file(SYSTEM / "order_location" / "schemas" / "OrderLocation.avsc")
+SCHEMA = schema_file(SYSTEM / "schemas" / "OrderLocation.avsc")
 MS_PER_S = 1000
 S_PER_MINUTE = 60
 MS_PER_MINUTE = S_PER_MINUTE * MS_PER_S
@@ -190,3 +193,29 @@ class _Route(NamedTuple):
         avenue = self.avenue + math.copysign(along, self.along)
         street = self.street + math.copysign(up, self.up)
         return round(SOUTH + street * BLOCK_LATITUDE, 5), round(WEST + avenue * BLOCK_LONGITUDE, 5)
+
+
+TOPIC = "order-location"
+
+
+def load(
+    settings: Settings, updates: Iterable[Update], on_acknowledged: Callable[[int], None] = lambda _: None
+) -> int:
+    """Append updates, each with the record time at which it was written, wait until all are acknowledged, and return their number.
+
+    Raises:
+        LoadRunningError: another load is running.
+        KafkaUnavailableError: the broker did not acknowledge an update.
+    """
+    with load_lock(settings.home):
+        ensure_source_topic(settings, TOPIC)
+        return append_missing(settings, TOPIC, updates, 0, on_acknowledged, lambda update: update.written_ms)
+
+
+def in_real_time(updates: Iterable[Update], until_ms: int) -> Iterator[Update]:
+    """Yield each update no earlier than it is written, until this time in milliseconds since 1970."""
+    for update in updates:
+        if update.written_ms >= until_ms:
+            return
+        time.sleep(max(0.0, update.written_ms / MS_PER_S - time.time()))
+        yield update

@@ -15,8 +15,7 @@ import pyarrow as pa
 from confluent_kafka import Message
 
 from demo.log_tables import create_table, messages
-from demo.orders.couriers import SCHEMA
-from demo.orders.loading import TOPIC
+from demo.orders.couriers import SCHEMA, TOPIC
 from include.kafka.wire_format import HEADER_BYTES
 from include.settings import Settings
 

@@ -10,7 +10,7 @@ import duckdb
 
 from demo.baskets.dataset import data_file
 from demo.examples_page import Example, answers, line_chart, with_answers
-from demo.pos.line_items import open_line_items, trend_declaration
+from demo.pos.outputs import open_line_items, trend_declaration
 from include.lake.tables import table_path
 from include.settings import CHECKOUT, Settings
 

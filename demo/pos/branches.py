@@ -7,10 +7,9 @@ from decimal import Decimal
 import duckdb
 import pyarrow as pa
 
-from demo.pos.line_items import open_line_items, trend_declaration
 from demo.pos.loading import TOPIC
 from demo.pos.oracle import RATE, oracle
-from demo.pos.outputs import LONG, POINTS, TEXT, read_outputs, read_source
+from demo.pos.outputs import LONG, POINTS, TEXT, open_line_items, read_outputs, read_source, trend_declaration
 from include.lake.event_table_check import check_event_table
 from include.lake.tables import table_path
 from include.settings import Settings

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from demo.appending import append_missing, ensure_source_topic, load_lock
+from demo.log_tables import messages
 from demo.pos.dataset import Sales, till_events
-from include.kafka.log_reading import log_consumer, read_tail
-from include.kafka.topics import admin_client, partition_count
 from include.kafka.wire_format import HEADER_BYTES
 from include.settings import Settings
 
@@ -53,17 +52,8 @@ def load(
 
 def _event_ids(settings: Settings, topic: str) -> set[str]:
     """Return the ids of all events on a topic."""
-    partitions = partition_count(admin_client(settings.kafka.bootstrap_servers, log_level=0), topic) or 0
-    consumer = log_consumer(settings.kafka.bootstrap_servers)
-    try:
-        return {
-            event_id
-            for partition in range(partitions)
-            for message in read_tail(consumer, topic, partition)
-            if (event_id := first_string(message.value() or b""))
-        }
-    finally:
-        consumer.close()
+    found = (first_string(message.value() or b"") for message in messages(settings, topic))
+    return {event_id for event_id in found if event_id}
 
 
 def first_string(value: bytes) -> str | None:

@@ -1,18 +1,27 @@
-"""Reads what the branches of the system `pos` wrote into tables of DuckDB."""
+"""Reads what the branches of the system `pos` wrote into tables of DuckDB: topics, line items in the lake, and points on a query node."""
 
 import hashlib
 import io
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import duckdb
+import duckdb_ext
 import fastavro
+import httpx
 import pyarrow as pa
 from confluent_kafka import Message
 
 from demo.log_tables import create_table, messages
 from demo.pos.dataset import SYSTEM
 from demo.pos.loading import first_string
+from include.declarations.event_table import EventTable
+from include.declarations.load import load_catalog
 from include.kafka.record_schema import schema_file
 from include.kafka.wire_format import HEADER_BYTES
 from include.settings import Settings
@@ -91,3 +100,60 @@ def read_source(
 
 def _digest(value: bytes) -> str:
     return hashlib.sha256(value).hexdigest()
+
+
+def trend_declaration() -> EventTable:
+    """Return the declaration of the event table."""
+    return load_catalog((SYSTEM,)).event_tables["trend"]
+
+
+def open_line_items(connection: duckdb.DuckDBPyConnection, path: str, view: str) -> None:
+    """Create a view of the Delta table at `path`. DuckDB's extension is that of a package: nothing is downloaded."""
+    (folder, *_) = duckdb_ext.__path__
+    connection.execute(f"set extension_directory = '{Path(folder) / 'extensions'}'")
+    connection.execute("load delta")
+    # Times are stored in UTC, and the months and weeks of the queries are those of UTC.
+    connection.execute("set timezone = 'UTC'")
+    quoted = path.replace("'", "''")
+    connection.execute(f"create or replace view {view} as from delta_scan('{quoted}')")
+
+
+LOOKUP_TIMEOUT_S = 10.0
+PARALLEL_LOOKUPS = 4
+
+State = tuple[str, Decimal, Decimal, int, int]
+
+
+def look_up_points(
+    node: str, cards: Sequence[str], on_answer: Callable[[], None] = lambda: None
+) -> list[State]:
+    """Return card, points, amount spent, number of invoices and of cancellations of each card that the node answers for.
+
+    Args:
+        node: base URL of a query node.
+        cards: numbers of cards.
+        on_answer: called after each card.
+    """
+    with httpx.Client(base_url=node, timeout=LOOKUP_TIMEOUT_S, trust_env=False) as client:
+
+        def look_up(card: str) -> State | None:
+            try:
+                answer = client.get("/api/loyalty.getPoints", params={"cardNumber": card})
+            except httpx.HTTPError:
+                return None
+            finally:
+                on_answer()
+            if answer.status_code != HTTPStatus.OK:
+                return None
+            # Decimals are parsed from the text: points never pass through a float.
+            state = json.loads(answer.text, parse_float=Decimal)
+            return (
+                card,
+                Decimal(state["points"]),
+                Decimal(state["spent"]),
+                state["invoices"],
+                state["cancellations"],
+            )
+
+        with ThreadPoolExecutor(PARALLEL_LOOKUPS) as pool:
+            return [state for state in pool.map(look_up, cards) if state is not None]

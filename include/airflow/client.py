@@ -1,9 +1,11 @@
 """A small client of Airflow's REST API: the calls that the command line, the stack and the tasks make."""
 
+import json
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -11,6 +13,7 @@ import httpx
 
 from include.errors import FoldlakeError
 from include.http_replies import BUSY, REFUSED, retry_after_s
+from include.settings import AirflowSettings
 from include.waiting import retry
 
 REQUEST_TIMEOUT_S = 5.0
@@ -30,6 +33,7 @@ MAX_POOL_TASKS = 100
 
 # The states in which `mark_run` can end a run.
 RunState = Literal["success", "failed"]
+USER = "admin"
 
 
 class AirflowUnavailableError(FoldlakeError):
@@ -204,9 +208,8 @@ class AirflowApi:
 
     def running_tasks(self, dag_id: str, run_id: str) -> list[str]:
         """Return the ids of a run's tasks that are queued, running or deferred."""
-        answer = self._call("GET", f"dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances")
         active = ("queued", "running", "restarting", "deferred")
-        return [str(task["task_id"]) for task in answer["task_instances"] if task["state"] in active]
+        return [task.task_id for task in self.tasks(dag_id, run_id) if task.state in active]
 
     def mark_run(self, dag_id: str, run_id: str, state: RunState) -> None:
         """End a run; its running tasks are stopped within seconds."""
@@ -256,3 +259,26 @@ class AirflowApi:
             return response.json()
         except ValueError as error:
             raise AirflowUnavailableError.because(f"{method} {url}", NO_AIRFLOW) from error
+
+
+def airflow_home(home: Path) -> Path:
+    """Return AIRFLOW_HOME."""
+    return home / "airflow"
+
+
+def passwords_path(home: Path) -> Path:
+    """Return the file in which Airflow's simple auth manager stores the passwords: a JSON object, user -> password."""
+    return airflow_home(home) / "passwords.json"
+
+
+def password(home: Path, airflow: AirflowSettings) -> str:
+    """Return the password of Airflow's user `admin`: the setting, or the one generated for this home.
+
+    Raises OSError, ValueError or KeyError when the file that stores it is missing or unreadable.
+    """
+    return airflow.password or str(json.loads(passwords_path(home).read_text())[USER])
+
+
+def airflow_api(home: Path, airflow: AirflowSettings) -> AirflowApi:
+    """Return a client of this Airflow, which logs in at its first call; raises the same errors as `password`."""
+    return AirflowApi(airflow.base_url, USER, password(home, airflow))

@@ -5,8 +5,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
-from include.airflow.client import AirflowApi, AirflowUnavailableError, TaskState
-from include.airflow.login import airflow_api
+from include.airflow.client import AirflowApi, AirflowUnavailableError, TaskState, airflow_api
 from include.airflow.names import ABORTED, REFUSED
 from include.errors import FoldlakeError
 from include.settings import Settings

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from include.airflow.login import airflow_home
+from include.airflow.client import airflow_home
 from include.errors import FoldlakeError
 from include.settings import CHECKOUT, AirflowSettings
 

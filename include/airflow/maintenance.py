@@ -1,12 +1,16 @@
-"""The work of the DAG `maintenance`: each function removes one kind of what is old, and returns what it removed."""
+"""The work of the DAGs `maintenance`, a function for each kind of what is old, and `retirement`; each returns what it removed."""
 
 import logging
 from datetime import UTC, datetime, timedelta
 
 from airflow.sdk.exceptions import AirflowSkipException
 
+from include.airflow.client import airflow_home
 from include.airflow.database import clean_database, database_url
-from include.airflow.login import airflow_home
+from include.airflow.rebuild_operators import fail_without_retry, skip_refused_request
+from include.airflow.rebuild_runs import has_ended
+from include.rebuild.errors import RequestError
+from include.rebuild.retirement import retire_version, sweep
 from include.settings import Settings
 
 LOG = logging.getLogger(__name__)
@@ -26,7 +30,7 @@ def clean_airflow_database() -> str:
 
 def clean_airflow_logs() -> str:
     """Remove the logs of ended tasks, and of Airflow's own processes."""
-    from include.maintenance.airflow_logs import remove_old_logs  # noqa: PLC0415 - not when DAGs are parsed
+    from include.maintenance import remove_old_logs  # noqa: PLC0415 - not when DAGs are parsed
 
     settings = Settings()
     before = cutoff(settings.retention.airflow_h, "FOLDLAKE_RETENTION_AIRFLOW_H")
@@ -35,7 +39,7 @@ def clean_airflow_logs() -> str:
 
 def clean_reports() -> str:
     """Remove the reports of quality checks, and the version diffs."""
-    from include.maintenance.old_files import remove_old  # noqa: PLC0415
+    from include.maintenance import remove_old  # noqa: PLC0415
     from include.quality.report import reports_directory  # noqa: PLC0415
     from include.rebuild.comparison.report import comparisons_directory  # noqa: PLC0415
 
@@ -47,7 +51,7 @@ def clean_reports() -> str:
 
 def clean_version_registry() -> str:
     """Remove ended versions from the version registry."""
-    from include.maintenance.ended_versions import forget_ended_versions  # noqa: PLC0415
+    from include.maintenance import forget_ended_versions  # noqa: PLC0415
 
     settings = Settings()
     return _logged("; ".join(forget_ended_versions(settings, settings.retention.ended_versions)) or "nothing")
@@ -63,3 +67,16 @@ def cutoff(retention_h: float, setting: str) -> datetime:
 def _logged(removed: str) -> str:
     LOG.info("removed: %s", removed)
     return removed
+
+
+def retire_due_versions(read_model: str | None, version: int | None) -> list[str]:
+    """Retire the given version, or all that are due; return a line for each version changed."""
+    settings = Settings()
+    with fail_without_retry():
+        if version is None:
+            return sweep(settings, lambda run_id: has_ended(settings, run_id))
+        with skip_refused_request(LOG.info):
+            if not read_model:
+                raise RequestError("read_model is required with version.")
+            retire_version(settings, read_model, version)
+        return [f"retired v{version} of {read_model}"]

@@ -15,8 +15,8 @@ from include.airflow.names import (
     check_due_asset,
     lake_asset,
 )
-from include.airflow.runs.run_priority import RequestedFirst
-from include.airflow.web.asset_details import table_details
+from include.airflow.run_hooks import RequestedFirst
+from include.airflow.web import table_details
 from include.settings import CHECKOUT, Settings
 from include.spark.lake_config import lake_config
 from include.spark.log_levels import level_of

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import cast
@@ -164,8 +165,7 @@ def read_dead_letters(bootstrap_servers: str, source_topic: str, limit: int) -> 
     partitions = partition_count(admin, topic)
     if partitions is None:
         return None
-    consumer = log_consumer(bootstrap_servers)
-    try:
+    with closing(log_consumer(bootstrap_servers)) as consumer:
         # The writer uses no transactions, so an end offset is the number of records written.
         total = sum(end_offsets(consumer, topic, partitions))
         records = [
@@ -173,7 +173,5 @@ def read_dead_letters(bootstrap_servers: str, source_topic: str, limit: int) -> 
             for partition in range(partitions)
             for message in read_tail(consumer, topic, partition, records=limit)
         ]
-    finally:
-        consumer.close()
     records.sort(key=lambda record: (record.written_at, record.source_partition, record.source_offset))
     return DeadLetters(source_topic, total, tuple(records[-limit:]))

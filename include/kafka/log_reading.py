@@ -49,7 +49,7 @@ def log_consumer_settings(
 def end_offsets(consumer: Consumer, topic: str, partitions: int) -> tuple[int, ...]:
     """Return the end offset of each partition: that of the next record, or of the first one of a transaction that is still open.
 
-    The offset before it need not be that of a record: include.kafka.ends.record_ends says whether events wait. Raises KafkaUnavailableError
+    The offset before it need not be that of a record: include.kafka.record_ends says whether events wait. Raises KafkaUnavailableError
     when the brokers do not respond in time.
     """
     return tuple(offset_bounds_of(consumer, topic, partition)[1] for partition in range(partitions))

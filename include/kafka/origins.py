@@ -3,6 +3,8 @@
 Outputs of one lane are written into one output partition in the order of their origins. The newest origin of such a pair of lane and
 output partition therefore says which outputs have been written. A route's lanes are the source partitions. An emission has a shuffle
 between its source and its output, and its lanes are the ways through it: from a source partition to a shuffle task.
+
+A record of a periodic emission has the tick at which it was written in its headers instead.
 """
 
 from collections.abc import Mapping
@@ -18,7 +20,7 @@ from include.kafka.dead_letters import (
     SOURCE_PARTITION_HEADER,
     SOURCE_TOPIC_HEADER,
 )
-from include.kafka.log_reading import newest_record, read_from
+from include.kafka.log_reading import newest_record, offset_bounds, read_from
 from include.position import Offsets, parse_offset
 
 SOURCE_INDEX_HEADER = "source_index"
@@ -33,6 +35,8 @@ HEADERS = (
 )
 # How far back the records of one writer are searched among those of others.
 SEARCHED_RECORDS = 10_000
+# The header of each record with its tick, in milliseconds since 1970.
+TICK_HEADER = "tick"
 
 
 class OtherTasksError(FoldlakeError):
@@ -181,3 +185,22 @@ def read_origins(
                 pair = LanePartition(found[0], output)
                 newest[pair] = max(found[1], newest.get(pair, found[1]))
     return newest
+
+
+def newest_tick(consumer: Consumer, topic: str, partitions: int) -> int | None:
+    """Return the newest tick that was written to a topic, in milliseconds since 1970; None if there is none. Raises KafkaUnavailableError."""
+    bounds = offset_bounds(consumer, topic, partitions)
+    found = (
+        newest_record(consumer, topic, partition, lambda message: tick_of(message) is not None, high - low)
+        for partition, (low, high) in enumerate(bounds)
+        if high > low
+    )
+    ticks = (tick_of(message) for message in found if message is not None)
+    return max((tick for tick in ticks if tick is not None), default=None)
+
+
+def tick_of(message: Message) -> int | None:
+    """Return the tick of a record, in milliseconds since 1970; None if it has none."""
+    headers = dict(cast("list[tuple[str, bytes | None]]", message.headers() or []))
+    value = headers.get(TICK_HEADER) or b""
+    return int(value) if value.isdigit() else None

@@ -1,13 +1,14 @@
 """The current state of a topic: its id and its end offsets."""
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaException, TopicCollection
 
 from include.errors import KafkaUnavailableError
-from include.kafka.ends.record_ends import unread_ends
 from include.kafka.log_reading import log_consumer, offset_bounds
+from include.kafka.record_ends import unread_ends
 from include.kafka.topics import ADMIN_TIMEOUT_S, admin_client
 from include.position import Offsets
 
@@ -42,24 +43,18 @@ def topic_state(bootstrap_servers: str, name: str) -> TopicState | None:
             return None
         message = f"Cannot describe topic {name} ({error}). Hint: check that the brokers are up and their address is right."
         raise KafkaUnavailableError(message) from error
-    consumer = log_consumer(bootstrap_servers)
-    try:
+    with closing(log_consumer(bootstrap_servers)) as consumer:
         bounds = offset_bounds(consumer, name, len(topic.partitions))
         starts, ends = (Offsets.of_ends(bound[side] for bound in bounds) for side in (0, 1))
         return TopicState(str(topic.topic_id), ends, starts)
-    finally:
-        consumer.close()
 
 
 def unread_ends_of(bootstrap_servers: str, topic: str, ends: Offsets, read: Mapping[int, int]) -> Offsets:
     """Return the end offsets of a topic, those above `read` lowered to where the records end; raises KafkaUnavailableError."""
     if all(read.get(partition, 0) >= end for partition, end in ends.items()):
         return ends
-    consumer = log_consumer(bootstrap_servers)
-    try:
+    with closing(log_consumer(bootstrap_servers)) as consumer:
         return unread_ends(consumer, topic, ends, read)
-    finally:
-        consumer.close()
 
 
 def ends_if_known(bootstrap_servers: str, name: str, read: Mapping[int, int] | None = None) -> Offsets | None:

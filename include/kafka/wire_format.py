@@ -1,6 +1,7 @@
-"""Confluent's wire format: a zero byte, the schema's id in 4 bytes big-endian, then the Avro payload.
+"""How a record's key and value are encoded: keys in UTF-8, of a limited length; values in Confluent's wire format.
 
-Source: Confluent's documentation of its schema registry, "Wire format".
+The wire format is a zero byte, the schema's id in 4 bytes big-endian, then the Avro payload. Source: Confluent's documentation of its
+schema registry, "Wire format". A key may contain any character, control characters included.
 """
 
 import struct
@@ -8,6 +9,8 @@ import struct
 MAGIC = 0
 HEADER_BYTES = 5
 _HEADER = struct.Struct(">bI")
+# Of an event's key. An event with a longer one is a dead letter, so a command refuses it.
+MAX_KEY_BYTES = 256
 
 
 class UndecodableError(ValueError):
@@ -25,3 +28,19 @@ def split(value: bytes) -> tuple[int, bytes]:
         message = f"not in Confluent's framing: starts with {value[:HEADER_BYTES].hex()!r}"
         raise UndecodableError(message)
     return _HEADER.unpack_from(value)[1], value[HEADER_BYTES:]
+
+
+def key_fault(key: bytes, max_bytes: int = MAX_KEY_BYTES) -> str | None:
+    """Return why a record cannot have a key, as the end of a sentence; None if it can.
+
+    max_bytes: the longest key of an event by default. A key that a read model derives may be longer, as far as its store allows.
+    """
+    if not key:
+        return "is empty"
+    if len(key) > max_bytes:
+        return f"has {len(key)} bytes of UTF-8; at most {max_bytes} are allowed"
+    try:
+        key.decode()
+    except UnicodeDecodeError:
+        return "is not UTF-8"
+    return None

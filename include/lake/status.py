@@ -12,7 +12,7 @@ from include.lake.tables import table_path
 from include.lake.tagged_table import NEWEST_COMMITS, TableCommit, TaggedTable
 from include.lake.tags import AppendTag, CommitTag, LakeTag, LakeTagT, read_lake_tag
 from include.position import Offsets
-from include.versions.source_ends import live_version_if_known, source_ends_if_known
+from include.versions.registry import live_version_if_known, source_ends_if_known
 
 
 @dataclass(frozen=True)

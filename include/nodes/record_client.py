@@ -12,11 +12,10 @@ from confluent_kafka import KafkaException
 from include.errors import FoldlakeError, KafkaUnavailableError
 from include.http_replies import BUSY, is_json
 from include.kafka.topics import admin_client
-from include.nodes.key_sample import NO_SAMPLING, KeySample
 from include.nodes.node_url import PeerRule
 from include.nodes.partition_report import reports_of
 from include.nodes.peers import HOP_ANY, REASON_HEADER, PeerDownError, PeerResponse, Peers
-from include.nodes.record_target import record_target, records_path
+from include.nodes.record_requests import NO_SAMPLING, KeySample, record_target, records_path
 from include.nodes.routing_table import RoutingTable, routing_table
 from include.settings import Placement
 from include.waiting import wait_for

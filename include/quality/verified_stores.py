@@ -14,7 +14,7 @@ from include.position import Offsets
 from include.quality.check import StoreName
 from include.quality.verified_tag import VerifiedMark, verified_by_all
 from include.settings import Settings
-from include.versions.source_ends import source_ends_if_known
+from include.versions.registry import source_ends_if_known
 
 SERVED = (StoreName.LAKE, StoreName.NODES)
 

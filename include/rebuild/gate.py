@@ -15,8 +15,7 @@ from include.position import Offsets
 from include.rebuild.hydration import hydration, reports
 from include.rebuild.routed_events import RoutedEvents
 from include.settings import Settings
-from include.stream.phase import CONTINUOUS, Phase
-from include.stream.query_reports import describe_query, query_status
+from include.stream.query_reports import CONTINUOUS, Phase, describe_query, query_status
 from include.versions.registry import VersionRegistry, record_of
 from include.waiting import wait_for
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from include.rebuild.errors import QueryRefusedError, StageTimeoutError
 from include.rebuild.stage_progress import StageReporter
-from include.stream.phase import CONTINUOUS, Phase
-from include.stream.query_reports import QueryReport, describe_query, query_status
+from include.stream.query_reports import CONTINUOUS, Phase, QueryReport, describe_query, query_status
 from include.versions.registry import VersionRegistry, change, record_of
 from include.versions.transitions import hand_over, require_not_ended
 from include.versions.version_lock import version_lock

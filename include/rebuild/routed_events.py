@@ -10,16 +10,15 @@ from typing import Self
 
 from include.declarations.catalog import Catalog
 from include.errors import FoldlakeError
-from include.kafka.ends.record_ends import unread_ends
 from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.origins import WrittenRecords
+from include.kafka.record_ends import unread_ends
 from include.kafka.topics import admin_client, partition_count
 from include.nodes.partition_report import PartitionReport
 from include.position import Offsets
 from include.rebuild.errors import StageTimeoutError
-from include.stream.folded_offsets import folded_offsets, written_offsets
+from include.stream.folded_offsets import folded_offsets, read_offsets, written_offsets
 from include.stream.query_reports import query_status, read_queries
-from include.stream.standstill import read_offsets
 from include.versions.version_record import Version
 from include.waiting import wait_for
 from include.work_progress import WorkProgress

@@ -6,7 +6,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 
 from include.errors import KafkaUnavailableError
-from include.kafka.compacted.report_topic import Report, ReportPublisher, ReportTopic
+from include.kafka.compacted_topics import Report, ReportPublisher, ReportTopic
 from include.kafka.topics import COMPACTED, Topic, admin_client, ensure_topics
 from include.versions.registry import VersionRegistry
 from include.work_progress import Progress

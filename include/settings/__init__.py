@@ -9,6 +9,7 @@ from include.settings.groups import (
     KafkaSettings,
     LakeSettings,
     NodeSettings,
+    Placement,
     QualitySettings,
     RebuildSettings,
     RedisSettings,
@@ -17,8 +18,7 @@ from include.settings.groups import (
     StreamSettings,
     TopicSettings,
 )
-from include.settings.placement import Placement
-from include.settings.settings import CHECKOUT, VARIABLES, Settings, setting_warnings
+from include.settings.settings import CHECKOUT, VARIABLES, Settings, setting_warnings, settings_environment
 from include.settings.variables import PREFIX
 
 __all__ = [
@@ -39,4 +39,5 @@ __all__ = [
     "StreamSettings",
     "TopicSettings",
     "setting_warnings",
+    "settings_environment",
 ]

@@ -1,11 +1,29 @@
 """The groups of settings: one frozen model for each part of Foldlake, with the default of every field."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 LOOPBACK = "127.0.0.1"
+
+
+class Placement(StrEnum):
+    """Where the records of a read model are served from.
+
+    PARTITIONED: a partition is on its owner and its standbys. REPLICATED: every partition is on every node.
+    REDIS: every partition is in one Redis, which its owner writes and every node reads.
+    """
+
+    PARTITIONED = "partitioned"
+    REPLICATED = "replicated"
+    REDIS = "redis"
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether every node answers for every key by itself."""
+        return self is not Placement.PARTITIONED
 
 
 def named_variable(name: str) -> dict[str, Any]:

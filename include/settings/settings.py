@@ -1,4 +1,4 @@
-"""All settings as one immutable value."""
+"""All settings as one immutable value, and as the environment variables from which a process reads equal settings."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -201,3 +201,20 @@ def _explained(error: ValidationError) -> str:
     return " ".join(
         [*found, "Correct it in the environment or in `.env`: .env.example describes each setting."]
     )
+
+
+def settings_environment(settings: Settings) -> dict[str, str]:
+    """Return all settings as `FOLDLAKE_*` variables, from which `Settings()` recreates equal settings."""
+    return {
+        f"{PREFIX}{variable.upper()}": _as_text(value)
+        for variable, value in settings.by_variable().items()
+        if value is not None
+    }
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(_as_text(item) for item in value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, Path | str) else repr(value)

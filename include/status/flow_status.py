@@ -6,10 +6,9 @@ from enum import StrEnum
 from typing import Any
 
 from include.declarations.latency import Latency
-from include.kafka.ends.open_transactions import OpenTransaction
+from include.kafka.record_ends import OpenTransaction
 from include.stream.folded_offsets import EventTimeAhead
-from include.stream.phase import Phase
-from include.stream.query_reports import QueryReport
+from include.stream.query_reports import Phase, QueryReport
 
 # A flow that has read everything has a rate of 0 once its last batch, its newest event and its newest output are older than this. In real
 # time, the next batch ends only with the interval.

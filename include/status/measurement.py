@@ -5,6 +5,7 @@ The lag of a flow is the end of its source's records less the newest source offs
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from operator import attrgetter
 
@@ -12,11 +13,10 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
 from include.declarations.latency_override import stream_catalog
-from include.kafka.ends.open_transactions import open_transactions
-from include.kafka.ends.record_ends import RecordEnds
 from include.kafka.log_reading import end_offsets, log_consumer
+from include.kafka.origins import newest_tick
+from include.kafka.record_ends import RecordEnds, open_transactions
 from include.kafka.topics import admin_client, partition_count
-from include.kafka.written_ticks import newest_tick
 from include.position import Offsets
 from include.settings import Settings
 from include.status.flow_status import (
@@ -27,9 +27,8 @@ from include.status.flow_status import (
     StreamStatus,
 )
 from include.status.flows import ActiveFlow, Ticks, flows
-from include.stream.folded_offsets import ChangelogTail, written_offsets
+from include.stream.folded_offsets import ChangelogTail, is_stalled, read_offsets, written_offsets
 from include.stream.query_reports import QueryReport, newest_reports
-from include.stream.standstill import is_stalled, read_offsets
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import ReadModelVersions, Stage
 
@@ -46,9 +45,8 @@ def read_stream_status(settings: Settings) -> StreamStatus:
     Raises KafkaUnavailableError when no broker responds.
     """
     servers = settings.kafka.bootstrap_servers
-    consumer = log_consumer(servers)
     admin = admin_client(servers)
-    try:
+    with closing(log_consumer(servers)) as consumer:
         reports = {report.query: report for report in newest_reports(consumer)}
         with VersionRegistry(servers) as registry:
             records = registry.read()
@@ -60,8 +58,6 @@ def read_stream_status(settings: Settings) -> StreamStatus:
         held = {
             one.topic: one for one in open_transactions(servers, admin, [one.name for one in dead_letters])
         }
-    finally:
-        consumer.close()
     sources = (
         SourceStatus(
             flow.name,

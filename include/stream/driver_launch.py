@@ -1,21 +1,30 @@
-"""Files by which Airflow's task and the stream driver's supervisor agree on the driver: what is wanted, and what became of it.
+"""Files by which processes agree on the stream driver: which one is wanted, what became of it, and when a standby driver takes over.
 
-The task writes the request, the stream supervisor (stack/launchers/stream_supervisor.py) the report. Both outlive a restart of either side: the stream supervisor
-goes on without Airflow, and Airflow finds the driver again.
+The task writes the request, the stream supervisor (stack/launchers/stream_supervisor.py) the report. Both outlive a restart of either
+side: the stream supervisor goes on without Airflow, and Airflow finds the driver again.
 """
 
 import json
+import logging
+import os
+import time
 import uuid
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from include.files import file_lock, write_atomically
-from include.unknown_fields import ignore_unknown_fields
+from include.unknown_fields import read_record
 
 # The lock is held for the time of a few small reads and writes.
 LOCK_WAIT_S = 5.0
+LOG = logging.getLogger(__name__)
+# Variable with the path of the file that appears when the standby driver has the lock. Unset: the driver has the lock already.
+TURN_FILE = "STREAM_TURN_FILE"
+POLL_INTERVAL_S = 0.02
+# What a standby driver writes to the log when it is ready.
+READY = "standby: ready"
 
 
 @dataclass(frozen=True)
@@ -102,18 +111,12 @@ def ended_report(home: Path, launch_id: str) -> LaunchReport | None:
 
 def read_request(home: Path) -> LaunchRequest | None:
     """Return the request; None before the first one."""
-    with suppress(FileNotFoundError, ValueError, TypeError):
-        return LaunchRequest(
-            **ignore_unknown_fields(LaunchRequest, json.loads(_request_path(home).read_text()))
-        )
-    return None
+    return read_record(LaunchRequest, _request_path(home))
 
 
 def read_report(home: Path) -> LaunchReport | None:
     """Return the report of the newest launch; None before the first one."""
-    with suppress(FileNotFoundError, ValueError, TypeError):
-        return LaunchReport(**ignore_unknown_fields(LaunchReport, json.loads(_report_path(home).read_text())))
-    return None
+    return read_record(LaunchReport, _report_path(home))
 
 
 def write_report(home: Path, report: LaunchReport) -> None:
@@ -139,3 +142,25 @@ def _request_path(home: Path) -> Path:
 
 def _report_path(home: Path) -> Path:
     return home / "stream" / "launch.json"
+
+
+def is_standby() -> bool:
+    """Whether this driver waits for its turn."""
+    return _turn_file() is not None
+
+
+def wait_for_turn() -> None:
+    """Wait until this driver has the lock; returns at once unless it is a standby."""
+    turn = _turn_file()
+    if turn is None:
+        return
+    LOG.info("%s, waiting until the stream driver ends", READY)
+    while not turn.exists():
+        time.sleep(POLL_INTERVAL_S)
+    os.environ.pop(TURN_FILE, None)
+    LOG.info("standby: taking over")
+
+
+def _turn_file() -> Path | None:
+    path = os.environ.get(TURN_FILE)
+    return Path(path) if path else None

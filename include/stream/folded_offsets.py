@@ -1,16 +1,25 @@
-"""How far a query has read its source, according to the newest records of its changelog or of its output topic."""
+"""How far a query has read its source, according to the newest records of its changelog or of its output topic, and whether it is stalled.
+
+Dead letters, and records of event types that the version does not fold, never appear in a changelog. The dead-letter topic and
+the offsets that the query commits say how far the source has been read nevertheless; in real-time mode, a query commits at the
+end of each interval only.
+"""
 
 import time
 from dataclasses import dataclass
 from itertools import chain
 
 from confluent_kafka import Consumer
+from confluent_kafka.admin import AdminClient
 
+from include.kafka.dead_letters import newest_dead_letters
 from include.kafka.log_reading import read_tail, record_at
 from include.kafka.origins import WrittenRecords
 from include.kafka.record_schema import RecordSchema
 from include.kafka.state_record import StateRecord, decode_state_record
+from include.kafka.topics import dead_letter_topic, partition_count
 from include.position import Offsets, Position
+from include.stream.query_reports import FOLDING, QueryReport
 
 # The tasks of a query write concurrently: the newest event's record may not be the last one.
 TAIL_RECORDS = 20
@@ -20,6 +29,10 @@ OUTPUT_TAIL_RECORDS = 300
 QUIET_S = 2.0
 # The clocks of producers may differ from the broker's by this much.
 EVENT_TIME_AHEAD_S = 60.0
+# Folds that are at work fold an event within milliseconds, a batch of a catch-up within seconds.
+STANDSTILL_S = 5.0
+# The time that the commit at the end of an interval can take.
+COMMIT_S = 60.0
 
 
 def folded_offsets(
@@ -112,3 +125,25 @@ class ChangelogTail:
     def is_quiet(self) -> bool:
         """Return whether there are state records and the newest is older than QUIET_S."""
         return self.written_at_s is not None and time.time() - self.written_at_s > QUIET_S
+
+
+def is_stalled(waiting_s: float, query: QueryReport | None, real_time_interval_s: float) -> bool:
+    """Return whether the folds stand still when events have waited, and none was folded, for `waiting_s` seconds.
+
+    A query that the driver reports as folding may have read only records that it does not fold: it stands still only when its
+    next commit does not appear either.
+    """
+    is_folding = query is not None and query.is_fresh and query.phase in FOLDING
+    return waiting_s > (real_time_interval_s + COMMIT_S if is_folding else STANDSTILL_S)
+
+
+def read_offsets(
+    admin: AdminClient, consumer: Consumer, source_topic: str, query: QueryReport | None
+) -> Offsets:
+    """Return how far the source has been read according to the query's last commit and the newest dead letters.
+
+    Raises KafkaUnavailableError.
+    """
+    committed = Offsets() if query is None else Offsets.from_json(query.last_batch.end_offsets)
+    partitions = partition_count(admin, dead_letter_topic(source_topic)) or 0
+    return committed.merge(newest_dead_letters(consumer, source_topic, partitions))

@@ -1,15 +1,18 @@
-"""Launches of the stream driver that failed one after the other: when the next one is due, and whether to alert.
+"""Launches of the stream driver that failed one after the other: their cause, when the next one is due, and the one alert of the series.
 
 The state is a file in FOLDLAKE_HOME, so that it survives a restart of Airflow. Only the task that launches the driver writes it.
 """
 
 import json
+import re
+import signal
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from include.files import write_atomically
 from include.unknown_fields import ignore_unknown_fields
+from include.webhook import post_alert
 
 # A driver that has run for this long has recovered: the next failure begins a new series. It is longer than a driver needs to give
 # up on Kafka (2 min), or on a live version's query that fails 8 times in a row.
@@ -20,6 +23,14 @@ FIRST_DELAY_S = 5.0
 # One alert for each series, when it has this many failures, or has lasted this long.
 ALERT_FAILURES = 4
 ALERT_AFTER_S = 300.0
+# The driver's own log (spark_jobs/runtime/session.py).
+LOGGED = re.compile(r"^\S+ \S+Z (?:ERROR|CRITICAL) [\w.]+: (?P<error>.+)$")
+# The last line of a Python traceback, the first one of a Java stack trace (after a colon: one that Python has passed on), and its causes.
+RAISED = re.compile(
+    r"^(?::\s|Exception in thread \"[^\"]*\" |Caused by: )?(?P<error>(?:[\w$]+\.)*[\w$]*(?:Error|Exception)\b(?::.*)?)$"
+)
+STATUS = re.compile(r"Error code is: (?P<status>-?\d+)")
+MAX_CHARACTERS = 300
 
 
 @dataclass(frozen=True)
@@ -134,3 +145,57 @@ def _request_path(home: Path) -> Path:
 def _seconds(since: str, now: datetime) -> float:
     """Return the time from `since` to `now`; raises ValueError when `since` is not an ISO time."""
     return (now - datetime.fromisoformat(since)).total_seconds()
+
+
+def error_line(text: str) -> str:
+    """Return the last error in the output of spark-submit, without it the last line, or the signal that ended the driver.
+
+    text: Airflow's error message: a line with the exit status, then the end of the output.
+    """
+    head, *output = [line.strip() for line in text.splitlines() if line.strip()] or [""]
+    found = [match["error"] for line in output if (match := LOGGED.match(line) or RAISED.match(line))]
+    return " ".join((found[-1] if found else _without_error(head, output)).split())[:MAX_CHARACTERS]
+
+
+def _without_error(head: str, output: list[str]) -> str:
+    match = STATUS.search(head)
+    if match is None:
+        return head
+    status = int(match["status"])
+    if status < 0:
+        return f"killed by {_signal_name(-status)}"
+    return output[-1] if output else f"ended with exit status {status} and without output"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def alert_if_due(home: Path, webhook_url: str) -> str | None:
+    """Post the alert of the home's series if it is due and was not sent yet, and return its text.
+
+    Raises OSError when it cannot be noted that it was sent; then it is not sent either.
+    """
+    series = read(home)
+    if series is None or not series.is_due_for_alert(datetime.now(UTC)):
+        return None
+    write(home, replace(series, alerted=True))
+    text = (
+        f"The stream driver has failed {series.count} since {series.since}. A standby driver takes over, or it is "
+        f"launched again at growing intervals; `./foldlake status` shows when; docs/runbook.md, FoldlakeStreamDown, says what to do. "
+        f"Last error: {series.last_error}"
+    )
+    post_alert(
+        webhook_url,
+        {
+            "text": text,
+            "failures": series.failures,
+            "since": series.since,
+            "last_error": series.last_error,
+            "next_launch_at": series.next_launch_at,
+        },
+    )
+    return text

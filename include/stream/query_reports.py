@@ -1,17 +1,35 @@
-"""The stream driver's reports on its queries, which it publishes to Kafka every two seconds."""
+"""The stream driver's reports on its queries and their phases, which it publishes to Kafka every two seconds."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from confluent_kafka import Consumer
 
-from include.kafka.compacted.report_topic import FRESH_S, Report, ReportTopic
+from include.kafka.compacted_topics import FRESH_S, Report, ReportTopic
 from include.kafka.topics import PROGRESS_TOPIC
 from include.stream.checkpoints import query_name
-from include.stream.phase import Phase
 from include.unknown_fields import ignore_unknown_fields
 
 QUERY_REPORTS = ReportTopic(PROGRESS_TOPIC)
+
+
+class Phase(StrEnum):
+    """The phase of a query."""
+
+    STARTING = "starting"
+    CATCHING_UP = "catching up"
+    REAL_TIME = "real time"
+    BATCHES = "batches"  # keeps up, in batches of about a second: there were more events than it could fold in real time
+    FAILED = "failed"  # waiting for the next attempt to start
+    REFUSED = "refused"  # must not start for now; the last error is the reason
+    STOPPED = "stopped"
+
+
+# The query folds events as they arrive.
+CONTINUOUS = frozenset({Phase.REAL_TIME, Phase.BATCHES})
+# The query folds events.
+FOLDING = CONTINUOUS | {Phase.CATCHING_UP}
 
 
 @dataclass(frozen=True)
@@ -76,21 +94,10 @@ def newest_reports(consumer: Consumer) -> Iterator[QueryReport]:
 
 
 def _query_report(report: Report) -> QueryReport:
-    fields = report.fields
-    return QueryReport(
-        query=fields["query"],
-        phase=fields["phase"],
-        restarts=fields["restarts"],
-        last_error=fields["last_error"],
-        driver_pid=fields["driver_pid"],
-        master=fields["master"],
-        reported_age_s=report.age_s,
-        last_batch=BatchProgress(**ignore_unknown_fields(BatchProgress, fields["last_batch"])),
-        # A driver of an earlier release does not report these.
-        failing_for_s=fields.get("failing_for_s", 0.0),
-        task_slots=fields.get("task_slots", 0),
-        source_topic=fields.get("source_topic", ""),
-    )
+    # A driver of an earlier release does not report every field.
+    fields = ignore_unknown_fields(QueryReport, report.fields)
+    last_batch = BatchProgress(**ignore_unknown_fields(BatchProgress, report.fields["last_batch"]))
+    return QueryReport(**{**fields, "reported_age_s": report.age_s, "last_batch": last_batch})
 
 
 def query_status(bootstrap_servers: str, read_model: str, number: int) -> QueryReport | None:

@@ -2,6 +2,7 @@
 
 A change is a compare-and-set on the record's revision. Kafka has no such operation; transactions provide it: starting a
 transaction fences every other writer, so a writer that read the record earlier and has not appended yet can no longer append.
+`change` applies a transition by compare-and-set, and retries after a conflict.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,9 +13,11 @@ from typing import Self
 
 from confluent_kafka import KafkaException, Producer
 
+from include.declarations.read_model import ReadModel
 from include.errors import KafkaUnavailableError, RevisionConflictError
-from include.kafka.compacted.report_topic import newest_by_key
+from include.kafka.compacted_topics import newest_by_key
 from include.kafka.log_reading import log_consumer
+from include.kafka.topic_state import ends_if_known
 from include.kafka.topics import (
     COMPACTED,
     VERSION_REGISTRY_TOPIC,
@@ -22,6 +25,7 @@ from include.kafka.topics import (
     admin_client,
     ensure_topics,
 )
+from include.position import Offsets
 from include.versions.transitions import PromotionLostError, Transition, UnknownVersionError
 from include.versions.version_record import ReadModelVersions, Version
 from include.waiting import wait_for
@@ -249,3 +253,30 @@ def unless_replaced(transition: Transition, expected_live: int) -> Transition:
 
 def _number(version: Version | None) -> int:
     return 0 if version is None else version.number
+
+
+def source_ends_if_known(
+    bootstrap_servers: str, model: ReadModel, number: int | None, read: Mapping[int, int] | None = None
+) -> Offsets | None:
+    """Return the end offsets of the source topic of a version; None if Kafka does not respond: for what is only shown.
+
+    read: end offsets above these are lowered to where the records end, so that only what has records looks unread. number: None, and a version that the registry does not list, stand for the topic that the read model declares.
+    """
+    try:
+        with VersionRegistry(bootstrap_servers) as registry:
+            record = registry.read().get(model.name)
+    except KafkaUnavailableError:
+        return None
+    version = None if record is None or number is None else record.version(number)
+    source_topic = "" if version is None else version.source_topic
+    return ends_if_known(bootstrap_servers, model.reading(source_topic).source_topic, read)
+
+
+def live_version_if_known(bootstrap_servers: str, read_model: str) -> Version | None:
+    """Return the live version of a read model; None if there is none, or if Kafka does not respond."""
+    try:
+        with VersionRegistry(bootstrap_servers) as registry:
+            record = registry.read().get(read_model)
+    except KafkaUnavailableError:
+        return None
+    return None if record is None else record.live

@@ -3,6 +3,7 @@
 The rules are those of Kafka's `kafka-consumer-groups --reset-offsets`: to the earliest event, to a time, shifted by a number of events.
 """
 
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -83,11 +84,8 @@ def start_offsets(bootstrap_servers: str, topic: str, rule: StartRule, live: Off
         )
     if rule.since is None:
         return rule.shifted(log, live)
-    consumer = log_consumer(bootstrap_servers)
-    try:
+    with closing(log_consumer(bootstrap_servers)) as consumer:
         return _since(consumer, topic, rule.since, log)
-    finally:
-        consumer.close()
 
 
 def _since(consumer: Consumer, topic: str, since: datetime, log: TopicState) -> Offsets:

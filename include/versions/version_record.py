@@ -102,7 +102,7 @@ class ReadModelVersions:
     def stage_of(self, number: int) -> Stage | None:
         """Return the stage of a version; None for one that does not exist yet.
 
-        The record does not list every ended version (include/maintenance/ended_versions.py), so a lower number that it does not list has ended.
+        The record does not list every ended version (include/maintenance.py), so a lower number that it does not list has ended.
         """
         version = self.version(number)
         if version is not None:

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError
 
 from include.declarations.api import Location
 from include.errors import KafkaUnavailableError
-from include.kafka.compacted.changelog_reader import ChangelogReader, changelog_consumer
+from include.kafka.compacted_topics import ChangelogReader, changelog_consumer
 from include.kafka.schema_registry import SchemaRegistry
 from include.settings import Settings
 from query_api.changes.changelog_decoder import ChangelogDecoder

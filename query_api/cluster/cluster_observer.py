@@ -12,15 +12,15 @@ from confluent_kafka import OFFSET_END, Consumer, KafkaException, TopicCollectio
 
 from include.boot_clock import NEVER, Moment
 from include.errors import KafkaUnavailableError
-from include.kafka.ends.record_ends import Partition, RecordEnds
 from include.kafka.log_reading import log_consumer
+from include.kafka.record_ends import Partition, RecordEnds
 from include.kafka.topics import VERSION_REGISTRY_TOPIC, admin_client
 from include.nodes.node_url import PeerRule
 from include.nodes.routing_table import RoutingTable, member_url, routing_table
 from include.position import Offsets
 from include.stream.checkpoints import query_name
+from include.stream.folded_offsets import read_offsets
 from include.stream.query_reports import QueryReport, newest_reports
-from include.stream.standstill import read_offsets
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import ReadModelVersions
 from query_api.store.base import Binding

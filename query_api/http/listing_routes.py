@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from flask import Blueprint, Response, request
 
-from include.nodes.key_sample import KeySample
 from include.nodes.peers import VERSION_HEADER
+from include.nodes.record_requests import KeySample
 from query_api.http.answers import NODE_HEADER, age_headers, combined_headers
 from query_api.http.json_text import dumps, record_fields
 from query_api.http.lookups.router import KEY_PARAMETER, version_number

@@ -9,8 +9,15 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from include.nodes.host_list import HostList, is_loopback, normal_host
-from include.nodes.node_url import DEFAULT_PORT, HOST, NodeUrl, reachable_url
+from include.nodes.node_url import (
+    DEFAULT_PORT,
+    HOST,
+    HostList,
+    NodeUrl,
+    is_loopback,
+    normal_host,
+    reachable_url,
+)
 from include.settings import NodeSettings
 from query_api.http.problems import ProblemError
 

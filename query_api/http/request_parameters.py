@@ -7,7 +7,7 @@ from urllib.parse import unquote_to_bytes
 from werkzeug.routing import BaseConverter
 
 from include.declarations.api import ReadModelApi
-from include.kafka.record_key import key_fault
+from include.kafka.wire_format import key_fault
 from query_api.http.problems import ProblemError
 from query_api.lookup.bounding_box import Area, BoundingBox, InvalidBoxError
 

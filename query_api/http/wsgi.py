@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from include.declarations.load import load_catalog
 from include.nodes.peers import Hop, Peers, ServedOffset
 from include.nodes.placements import placements
-from include.parent_death import die_with_parent
+from include.process import die_with_parent
 from include.settings import Settings
 from query_api.changes.change_feeds import ChangeFeeds
 from query_api.http.app import create_app

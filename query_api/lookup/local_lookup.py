@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from include.kafka.record_schema import RecordSchema
 from include.kafka.state_record import StateRecord, decode_state_record
-from include.nodes.key_sample import KeySample
+from include.nodes.record_requests import KeySample
 from include.position import SOURCE_OFFSET
 from include.settings import Placement, Settings
 from query_api.cluster.node_state import ModelState, NodeState, NodeStateWatch, PartitionState

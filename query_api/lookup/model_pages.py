@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from include.nodes.peers import PeerDownError
-from include.nodes.record_target import records_path
+from include.nodes.record_requests import records_path
 from include.settings import Placement
 from query_api.lookup.bounding_box import Area
 from query_api.lookup.local_lookup import LocalLookup

@@ -9,7 +9,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Top
 
 from include.boot_clock import Moment
 from include.errors import RegistryUnavailableError
-from include.kafka.compacted.changelog_reader import ChangelogReader
+from include.kafka.compacted_topics import ChangelogReader
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.state_record import RawDecoder
 from include.kafka.wire_format import UndecodableError

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from include.boot_clock import NEVER, Moment, boot_s
 from include.position import Offsets
+from include.stream.folded_offsets import STANDSTILL_S, is_stalled
 from include.stream.query_reports import QueryReport
-from include.stream.standstill import STANDSTILL_S, is_stalled
 from query_api.cluster.cluster_observer import ClusterView
 from query_api.lookup.served_offsets import read_served, served_path
 from query_api.materializer.version_follower import VersionReference

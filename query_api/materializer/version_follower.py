@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from include.boot_clock import Moment
-from include.kafka.compacted.changelog_reader import changelog_consumer
+from include.kafka.compacted_topics import changelog_consumer
 from include.kafka.schema_registry import SchemaRegistry
 from include.settings import Settings
 from query_api.cluster.node_state import PartitionState

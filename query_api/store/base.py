@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from include.boot_clock import Moment, age_s, boot_id
-from include.nodes.key_sample import NO_SAMPLING, KeySample
+from include.nodes.record_requests import NO_SAMPLING, KeySample
 from include.position import Offsets, supersedes
 from query_api.store.checks import CheckExtent, StoreCheck
 

@@ -32,8 +32,8 @@ from include.declarations.event_types.event_columns import (
 )
 from include.kafka.avro.avro_types import AvroType, is_number, without_null
 from include.kafka.logical_types import LogicalType, field_types
-from include.kafka.record_key import MAX_KEY_BYTES
 from include.kafka.record_schema import RecordSchema
+from include.kafka.wire_format import MAX_KEY_BYTES
 from spark_jobs.folding.expressions.analysed import as_column, as_expression, catalyst, jvm, sequence
 from spark_jobs.folding.expressions.failed_expressions import attempt
 

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from include.files import write_atomically
-from include.parent_death import die_with_parent
+from include.process import die_with_parent
 
 POLL_INTERVAL_S = 0.005
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from include.errors import FoldlakeError
-from include.parent_death import die_with_parent
+from include.process import die_with_parent
 from include.settings import Settings
 from include.spark.lake_config import lake_config
 from spark_jobs.runtime.session import configure_logging, spark_session

@@ -16,7 +16,7 @@ from include.kafka.dead_letters import (
     VALUE_BYTES_HEADER,
     VALUE_SHA256_HEADER,
 )
-from include.kafka.record_key import MAX_KEY_BYTES
+from include.kafka.wire_format import MAX_KEY_BYTES
 from spark_jobs.folding.decode import FAILURE
 
 # The default of the producer's `max.request.size`, to which it compares the size of a batch with one record.

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from confluent_kafka import Consumer
 
 from include.errors import KafkaUnavailableError
-from include.kafka.ends.record_ends import RecordEnds
 from include.kafka.log_reading import end_offsets
+from include.kafka.record_ends import RecordEnds
 from include.position import Offsets
 from spark_jobs.streaming.query_spec import QuerySpec
 

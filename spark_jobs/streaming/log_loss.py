@@ -12,8 +12,8 @@ from zlib import crc32
 from confluent_kafka import Consumer
 from pyspark.sql import SparkSession
 
-from include.kafka.ends.record_ends import RecordEnds
 from include.kafka.log_reading import end_offsets, record_at
+from include.kafka.record_ends import RecordEnds
 from include.position import Offsets
 from include.stream.checkpoints import log_note_path
 from spark_jobs.runtime.checkpoint import read_text, remove_checkpoint, write_text

@@ -7,7 +7,7 @@ comes back when it has kept up for a while; each time it falls behind again soon
 import logging
 import time
 
-from include.stream.phase import Phase
+from include.stream.query_reports import Phase
 from spark_jobs.streaming.query_spec import TriggerSettings
 
 LOG = logging.getLogger(__name__)

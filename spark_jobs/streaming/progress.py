@@ -13,7 +13,7 @@ from pyspark import SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
-from include.kafka.compacted.report_topic import ReportPublisher
+from include.kafka.compacted_topics import ReportPublisher
 from include.stream.query_reports import QUERY_REPORTS, BatchProgress
 from spark_jobs.streaming.supervised_query import SupervisedQuery
 

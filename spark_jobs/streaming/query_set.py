@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import spark_jobs.streaming.specs
 from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavailableError
-from include.stream.phase import CONTINUOUS, Phase
+from include.stream.query_reports import CONTINUOUS, Phase
 from include.stream.slot_planning import queries_with_slots
 from spark_jobs.streaming.query_spec import QuerySpec
 from spark_jobs.streaming.stream_context import StreamContext

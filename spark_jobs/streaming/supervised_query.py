@@ -9,10 +9,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from include.errors import FoldlakeError, KafkaUnavailableError, ReadModelError, RegistryUnavailableError
-from include.kafka.ends.record_ends import unread_ends
 from include.kafka.log_reading import end_offsets
+from include.kafka.record_ends import unread_ends
 from include.position import Offsets
-from include.stream.phase import Phase
+from include.stream.query_reports import Phase
 from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID
 from spark_jobs.folding.schema_cache import learn_ids
 from spark_jobs.runtime.checkpoint import committed_offsets, remove_checkpoint, remove_uncommitted

@@ -1,4 +1,4 @@
-"""The embedded Airflow: its configuration, its database, its four processes, and the graceful stop of the stream."""
+"""The embedded Airflow: its configuration, its database and its four processes."""
 
 import hashlib
 import json
@@ -8,25 +8,16 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-from include.airflow.client import AirflowApi
+from include.airflow.client import USER, AirflowApi, airflow_home, passwords_path
 from include.airflow.database import database_url
-from include.airflow.login import USER, airflow_home, passwords_path
 from include.airflow.names import SPARK_LAKE_CONNECTION, SPARK_STREAM_CONNECTION
 from include.errors import FoldlakeError
-from include.settings import CHECKOUT, Settings
+from include.settings import CHECKOUT, Settings, settings_environment
 from include.spark.stream_config import stream_master
-from stack.settings_environment import settings_environment
 from stack.supervision.process import Process
 from stack.tools import Tools
 
 START_ORDER = 30
-# The driver's time limit to stop its queries.
-DRIVER_STOP_TIMEOUT_S = 20.0
-# The time limit for its task to end.
-RUN_END_TIMEOUT_S = 15.0
-POLL_INTERVAL_S = 0.2
-# Airflow's API server does not answer for several seconds while it serves a task's first request.
-FIRST_ANSWER_S = 60.0
 
 
 class AirflowSetupError(FoldlakeError):

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from include.airflow.names import POOLS, REBUILD_POOL
 from include.machine import cores, memory_bytes
-from include.parent_death import forks_die_with_this_process
+from include.process import forks_die_with_this_process
 
 # Component -> its type in Airflow's table of jobs.
 JOB_TYPES = {"scheduler": "SchedulerJob", "triggerer": "TriggererJob"}

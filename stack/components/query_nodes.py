@@ -11,7 +11,7 @@ from include.settings import CHECKOUT, Settings
 from query_api.cluster import node_state
 from query_api.http.request_checks import AllowedHosts
 from query_api.store.backends import load_backend
-from stack.components.loopback import loopback_client
+from stack.readiness import loopback_client
 from stack.supervision.process import Process
 from stack.tools import Tools
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 
 from include.settings import Settings
-from stack.components.loopback import loopback_client
+from stack.readiness import loopback_client
 from stack.supervision.process import Process
 from stack.tools import Tools
 

@@ -3,8 +3,7 @@
 from contextlib import suppress
 from pathlib import Path
 
-from include.airflow.client import AirflowApi, AirflowUnavailableError, RunState
-from include.airflow.login import airflow_api
+from include.airflow.client import AirflowApi, AirflowUnavailableError, RunState, airflow_api
 from include.airflow.names import STREAM_DAG
 from include.settings import CHECKOUT, AirflowSettings, Settings
 from include.stream import driver_launch, launch_failures

@@ -1,20 +1,28 @@
-"""Events as the records of a topic with one partition, as Spark's Kafka source has them, and records read back."""
+"""Events as the records of a topic with one partition, as Spark's Kafka source has them; records read back, and their dead letters."""
 
 import io
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import fastavro
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from include.declarations.catalog import Catalog
+from include.declarations.event_types.topic_events import TopicEvents
+from include.declarations.kinds.flow import Flow
+from include.declarations.read_model import ReadModel
+from include.declarations.rekeying import record_key
 from include.errors import FoldlakeError
 from include.kafka.dead_letters import SOURCE_OFFSET_HEADER
 from include.kafka.json_mapping import JsonMapping
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import header, split
-from spark_jobs.folding.decode import SchemaIds
+from spark_jobs.folding.decode import FAILURE, SchemaIds, undecodable
+from spark_jobs.folding.json_decode import event_decoder
+from spark_jobs.routing.declared_failures import failure_checks, with_failures
 
 # An event: the values of its fields, and `event_type` if several types are read. `id` and `occurredOn` may be left out.
 Event = Mapping[str, Any]
@@ -136,4 +144,52 @@ def _json_key(schemas: Sequence[RecordSchema], text: str) -> str | None:
 def _no_json(value: object) -> str:
     raise FoldlakeError(
         f"{value!r} is no value of JSON: give the object as a text, with the value as it is on the topic."
+    )
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """An event that is not folded: its number in the test, from 0, and the reason that its dead letter would have.
+
+    failure: the declaration and the expression that fails, if that is the reason.
+    """
+
+    event: int
+    reason: str
+    failure: str = ""
+
+
+def events_of(declaration: ReadModel | Flow) -> TopicEvents:
+    """Return what a read model or a flow reads."""
+    if isinstance(declaration, Flow):
+        return declaration.events
+    return TopicEvents(declaration.source_topic, declaration.event_schemas, record_key(declaration))
+
+
+def found_dead_letters(records: DataFrame, declaration: ReadModel | Flow) -> list[DeadLetter]:
+    """Return the records that the driver would write to the dead-letter topic, in order."""
+    read = events_of(declaration)
+    if isinstance(declaration, Flow):
+        alone = Catalog({}, (declaration,))
+    else:
+        alone = Catalog({declaration.name: declaration})
+    events = event_decoder(read, schema_ids(read.readers), 1).decode(records)
+    rows = undecodable(with_failures(events, failure_checks(alone, read.topic))).orderBy("offset").collect()
+    return [DeadLetter(row["offset"], row["reason"], row[FAILURE] or "") for row in rows]
+
+
+def require_no_dead_letters(
+    records: DataFrame, declaration: ReadModel | Flow, *, allow_dead_letters: bool
+) -> None:
+    """Raise FoldlakeError for a record that the driver would write to the dead-letter topic, unless these are allowed."""
+    if not allow_dead_letters and (found := found_dead_letters(records, declaration)):
+        raise refused(found[0], events_of(declaration).topic)
+
+
+def refused(letter: DeadLetter, topic: str) -> FoldlakeError:
+    """Return the error of an event that would be a dead letter of a topic."""
+    failure = f" ({letter.failure})" if letter.failure else ""
+    return FoldlakeError(
+        f"Event {letter.event} would be a dead letter of {topic}, with the reason {letter.reason}{failure}: correct the event, or give "
+        "`allow_dead_letters=True` to leave it out."
     )

@@ -23,21 +23,19 @@ from spark_jobs.folding.key_columns import require_entity_key
 from spark_jobs.routing.keyed_query import KeyedQuery
 from spark_jobs.routing.keyed_rules import emission_rule, flow_rule
 from spark_jobs.routing.route_query import RouteQuery
-from stack.declaration_testing.dead_letters import (
-    DeadLetter,
-    events_of,
-    found_dead_letters,
-    refused,
-    require_no_dead_letters,
-)
 from stack.declaration_testing.records import (
+    DeadLetter,
     Event,
     JsonObject,
     as_written,
     avro_records,
     decoded,
+    events_of,
+    found_dead_letters,
     json_records,
+    refused,
     rekeyed_records,
+    require_no_dead_letters,
     schema_ids,
     source_offset,
 )

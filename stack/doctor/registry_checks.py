@@ -20,8 +20,7 @@ from pathlib import Path
 from include.http_replies import without_credentials
 from stack.doctor.finding import Finding, State
 from stack.provisioning.installer import locked_packages
-from stack.provisioning.jars_lock import LockedFile, read_lock
-from stack.provisioning.layout import Layout
+from stack.provisioning.layout import Layout, LockedFile, read_lock
 from stack.provisioning.requirements import python_remedy
 
 REQUEST_TIMEOUT_S = 10

@@ -1,4 +1,7 @@
-"""`./foldlake doctor` on a machine on which nothing is installed yet: `python -m stack.doctor.unprepared`. Standard library only."""
+"""`./foldlake doctor` on a machine on which nothing is installed yet: `python -m stack.doctor.unprepared`. Standard library only.
+
+`prepared` repeats its checks of the machine and of the downloads.
+"""
 
 import argparse
 import os
@@ -7,11 +10,20 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from stack.doctor.checks import check_downloads, check_machine
 from stack.doctor.finding import Finding, State, report
-from stack.doctor.port_checks import NeededPort, check_ports
+from stack.doctor.folder_checks import check_folder
+from stack.doctor.machine_checks import (
+    NeededPort,
+    check_home_disk,
+    check_java,
+    check_memory,
+    check_ports,
+    check_python,
+    check_tools_disk,
+)
+from stack.doctor.registry_checks import Clock, check_registries, pip_of
 from stack.provisioning.launcher import setting, tools_directory
-from stack.provisioning.layout import CHECKOUT, Layout
+from stack.provisioning.layout import CHECKOUT, DOWNLOADED, Layout
 
 # The list of all settings with their defaults; a test compares it with include/settings.
 DEFAULTS = CHECKOUT / ".env.example"
@@ -85,6 +97,30 @@ def _supervisor(home: Path) -> int | None:
 
 def _value(name: str) -> str:
     return setting(name, dict(os.environ)) or setting(name, {}, DEFAULTS)
+
+
+def check_machine(
+    layout: Layout, home: Path, *, has_whole_stack: bool, available_bytes: int | None = None
+) -> Iterator[Finding]:
+    """Check the machine and its disks. has_whole_stack, available_bytes: as for `check_memory`."""
+    yield check_python()
+    yield check_java()
+    yield check_memory(available_bytes=available_bytes, has_whole_stack=has_whole_stack)
+    yield check_tools_disk(layout)
+    yield check_home_disk(home)
+    yield check_folder("folder of the tools", "FOLDLAKE_TOOLS", layout.root, programs=True)
+    yield check_folder("folder of the data", "FOLDLAKE_HOME", home, programs=False)
+
+
+def check_downloads(layout: Layout, mirror: str) -> Iterator[Finding]:
+    """Check the sources of `./foldlake prepare` and, with their replies, the clock. mirror: FOLDLAKE_MAVEN_MIRROR."""
+    is_prepared = all(layout.is_ready(part) for part in DOWNLOADED)
+    clock = Clock()
+    with pip_of(layout) as (python, finding):
+        yield finding
+        if python is not None:
+            yield from check_registries(python, mirror, clock, is_prepared=is_prepared)
+    yield clock.check()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Replaces `spark-submit` in Airflow's operators for batch jobs, which end with their launcher.
 
-Called by the scripts in stack/bin, with the Spark environment as the first argument: `lake` (Spark 4.1, Delta) or `stream`.
+Called by the scripts in stack/bin, with the Spark environment as the first argument: `lake` (Spark 4.1, Delta) or `stream`. With
+`server`, it submits the job server of the lake, which outlives its launcher.
 With a local master, such a job runs at a lower priority than the stream driver and the query nodes.
 """
 
@@ -8,15 +9,14 @@ import os
 import sys
 
 from include.errors import FoldlakeError
-from include.parent_death import die_with_parent
-from include.priority import lower_priority
+from include.process import die_with_parent, lower_priority
 from include.settings import Settings
 from stack.launchers.early_python import start_python
 from stack.launchers.job_client import run_in_server
-from stack.launchers.scratch import scratch_dir
 from stack.launchers.spark_submit import (
     launcher_pid,
     master_of,
+    scratch_dir,
     spark_home,
     stream_command,
     submit_environment,
@@ -26,9 +26,10 @@ from stack.tools import Tools
 
 def main() -> None:
     """Run the job in the home's job server, or execute spark-submit in place of this process."""
-    die_with_parent(launcher_pid())
-    settings = Settings()
     environment_name, arguments = sys.argv[1], sys.argv[2:]
+    if environment_name != "server":
+        die_with_parent(launcher_pid())
+    settings = Settings()
     if environment_name == "lake":
         status = run_in_server(settings, arguments)
         if status is not None:
@@ -39,21 +40,19 @@ def main() -> None:
 def execute(settings: Settings, environment_name: str, arguments: list[str]) -> None:
     """Execute spark-submit in place of this process, or print the reason for a failure and exit."""
     tools = Tools(settings.tools)
-    python = tools.main_python if environment_name == "lake" else tools.stream_python
+    is_stream = environment_name == "stream"
+    python = tools.stream_python if is_stream else tools.main_python
     scratch = scratch_dir(settings.home / "jobs")
     try:
         master = master_of(arguments)
-        if environment_name == "lake":
-            command = lake_command(tools, arguments)
-        else:
-            command = stream_command(tools, scratch, arguments)
+        command = stream_command(tools, scratch, arguments) if is_stream else lake_command(tools, arguments)
         environment = submit_environment(python, scratch, os.environ, master)
     except FoldlakeError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(1)
     if master.startswith("local"):
         lower_priority(settings.lake.niceness)
-        if environment_name == "stream":
+        if is_stream:
             environment = start_python(python, arguments, scratch, environment)
     os.execve(command[0], command, environment)  # noqa: S606
 

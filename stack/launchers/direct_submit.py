@@ -6,10 +6,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from include.settings import CHECKOUT, Settings
+from include.settings import CHECKOUT, Settings, settings_environment
 from include.spark.lake_config import interpreter_variable, lake_job_command
 from stack.launchers.spark_submit import LAUNCHER
-from stack.settings_environment import settings_environment
 
 
 def launch(

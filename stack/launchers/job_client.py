@@ -15,14 +15,12 @@ from pathlib import Path
 
 from include.errors import SettingsError
 from include.files import FileLock
-from include.settings import CHECKOUT, Settings
+from include.settings import CHECKOUT, Settings, settings_environment
 from include.spark.job_protocol import ACCEPTED, JobRequest, receive_line, receive_status, send_request
 from include.waiting import wait_for
 from stack.launchers.spark_submit import master_of
 from stack.launchers.stream_jvm import configuration
-from stack.settings_environment import settings_environment
-from stack.supervision.configuration import log_path, unix_socket
-from stack.supervision.model_digest import declarations_digest
+from stack.supervision.configuration import declarations_digest, log_path, unix_socket
 from stack.supervision.stray_processes import MARKER
 from stack.supervision.supervisor import marker
 
@@ -124,7 +122,7 @@ def _start(settings: Settings, options: Sequence[str], fingerprint: str) -> subp
     log.parent.mkdir(parents=True, exist_ok=True)
     if log.exists():
         log.replace(log.with_suffix(".log.1"))
-    command = [sys.executable, "-m", "stack.launchers.job_server_submit", *options, str(SERVER)]
+    command = [sys.executable, "-m", "stack.launchers.batch_submit", "server", *options, str(SERVER)]
     with log.open("ab") as output:
         return subprocess.Popen(
             [*command, "--socket", str(server_socket(settings.home)), "--fingerprint", fingerprint],

@@ -12,8 +12,8 @@ import psutil
 
 from include.errors import FoldlakeError
 from include.files import FileLock, is_locked, write_atomically
-from include.parent_death import die_with_parent
-from include.unknown_fields import ignore_unknown_fields
+from include.process import die_with_parent
+from include.unknown_fields import read_record
 from include.waiting import wait_for
 
 POLL_INTERVAL_S = 0.1
@@ -194,7 +194,4 @@ def _state_path(home: Path) -> Path:
 
 
 def _read(home: Path) -> Driver | None:
-    try:
-        return Driver(**ignore_unknown_fields(Driver, json.loads(_state_path(home).read_text())))
-    except (FileNotFoundError, ValueError, TypeError):
-        return None
+    return read_record(Driver, _state_path(home))

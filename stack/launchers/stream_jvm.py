@@ -1,13 +1,68 @@
-"""The command of a local JVM for the stream's Spark applications: the one that spark-submit would execute, with two differences.
+"""The command of a local JVM for the stream's Spark applications: the one that spark-submit would execute, with three differences.
 
-It names the ahead-of-time cache of the class path (stack/training), and no other JVM is started to compute it.
+It names the ahead-of-time cache of the class path (stack/train_driver.py), and no other JVM is started to compute it. The class path
+lacks Spark's jars of parts that a driver on this machine does not use: generated code names classes that do not exist, and for each of
+them the JVM looks into every jar; some of these jars also register extensions that each session loads. Together they cost a start seconds.
 Source of the options: `org.apache.spark.launcher.JavaModuleOptions` and `SparkSubmitCommandBuilder` of Spark 4.3.0.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from include.errors import SettingsError
+
+# Names of jars begin with these. What remains can read and write every format and file system that the whole of it can.
+UNUSED = (
+    # Machine learning and graphs.
+    *("JLargeArrays", "JTransforms", "algebra_", "arpack", "blas", "breeze", "cats-kernel", "lapack"),
+    *("spark-graphx_", "spark-mllib_", "spire"),
+    # Hive's metastore and its server. Without hive-storage-api, whose classes ORC uses.
+    *(
+        "HikariCP",
+        "ST4",
+        "antlr-runtime",
+        "commons-dbcp",
+        "datanucleus",
+        "derby",
+        "hive-beeline",
+        "hive-cli",
+        "hive-common",
+    ),
+    *(
+        "hive-exec",
+        "hive-jdbc",
+        "hive-metastore",
+        "hive-serde",
+        "hive-service",
+        "hive-shims",
+        "javax.jdo",
+        "javolution",
+    ),
+    *(
+        "jdo-api",
+        "jpam",
+        "jta",
+        "libfb303",
+        "libthrift",
+        "opencsv",
+        "oro-",
+        "spark-hive",
+        "stax-api",
+        "super-csv",
+    ),
+    *("transaction-api",),
+    # Kubernetes and YARN.
+    *("kubernetes-", "jjwt-", "spark-kubernetes_", "spark-yarn_", "vertx-", "volcano-", "zjsonpatch"),
+    # The interactive shell, and Spark Connect's server.
+    *("connect-repl", "jline", "scala-compiler", "spark-connect_", "spark-pipelines_", "spark-repl_"),
+)
+
+
+def local_class_path(spark_home: Path, connectors: Iterable[Path]) -> list[Path]:
+    """Return the jars of a local driver: those of Spark that it may use, sorted, then the connectors."""
+    jars = sorted((spark_home / "jars").glob("*.jar"))
+    return [*(jar for jar in jars if not jar.name.startswith(UNUSED)), *connectors]
+
 
 # Spark's own, without a package that Java 25 does not have, and without `--add-modules=jdk.incubator.vector`: the packaged Java lacks
 # that module, which only Spark's machine learning uses.

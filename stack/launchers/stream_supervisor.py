@@ -24,9 +24,7 @@ from include.machine import available_bytes
 from include.settings import Settings, StreamSettings
 from include.stream import driver_launch, launch_failures
 from include.stream.driver_launch import LaunchReport
-from include.stream.launch_alert import alert_if_due
-from include.stream.launch_error import error_line
-from include.stream.launch_failures import LaunchFailures
+from include.stream.launch_failures import LaunchFailures, alert_if_due, error_line
 from stack.launchers import stream_driver
 from stack.launchers.driver_process import DriverProcess
 

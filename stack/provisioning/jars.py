@@ -17,8 +17,7 @@ from pathlib import Path
 
 from jgo.maven import MavenContext, PythonResolver
 
-from stack.provisioning.jars_lock import LockedFile, read_lock, unpacked
-from stack.provisioning.layout import Layout
+from stack.provisioning.layout import Layout, LockedFile, read_lock, unpacked
 
 PARALLEL_DOWNLOADS = 6
 ATTEMPTS = 4

@@ -167,7 +167,7 @@ def _train_driver(layout: Layout) -> None:
     }
     layout.mark_unready(DRIVER_CACHE)
     layout.driver_cache.unlink(missing_ok=True)
-    command: list[str | Path] = [layout.python("main"), "-P", "-m", "stack.training.train_driver"]
+    command: list[str | Path] = [layout.python("main"), "-P", "-m", "stack.train_driver"]
     trained = subprocess.run([*command, layout.driver_cache], env=environment, cwd=CHECKOUT, check=False)
     if trained.returncode != 0:
         print(

@@ -1,4 +1,4 @@
-"""Paths in the tools directory, and whether its content matches this checkout. Standard library only."""
+"""Paths in the tools directory, the locked files in it, and whether its content matches this checkout. Standard library only."""
 
 import hashlib
 from dataclasses import dataclass
@@ -70,9 +70,8 @@ PARTS = (*DOWNLOADED, DRIVER_CACHE)
 
 # The code that decides what the cache contains.
 CACHE_CODE = (
-    CHECKOUT / "stack" / "launchers" / "class_path.py",
     CHECKOUT / "stack" / "launchers" / "stream_jvm.py",
-    CHECKOUT / "stack" / "training" / "train_driver.py",
+    CHECKOUT / "stack" / "train_driver.py",
 )
 
 
@@ -85,3 +84,42 @@ def _sources(part: str) -> tuple[Path, ...]:
     if part == DRIVER_CACHE:
         return (REQUIREMENTS["stream"], JARS_LOCK, *CACHE_CODE)
     return (JARS_LOCK if part == "jars" else REQUIREMENTS[part],)
+
+
+@dataclass(frozen=True)
+class LockedFile:
+    """One line of a lock."""
+
+    jar_set: str
+    group: str
+    artifact: str
+    version: str
+    packaging: str
+    classifier: str
+    sha256: str
+    size_bytes: int
+
+    @property
+    def name(self) -> str:
+        """File name in a Maven repository."""
+        suffix = f"-{self.classifier}" if self.classifier else ""
+        return f"{self.artifact}-{self.version}{suffix}.{self.packaging}"
+
+
+def read_lock(path: Path = JARS_LOCK) -> list[LockedFile]:
+    """Read `set group:artifact:version[:packaging:classifier] sha256 bytes` lines."""
+    files = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        jar_set, coordinate, sha256, size_bytes = line.split()
+        group, artifact, version, packaging, classifier = (*coordinate.split(":"), "jar", "")[:5]
+        files.append(
+            LockedFile(jar_set, group, artifact, version, packaging, classifier, sha256, int(size_bytes))
+        )
+    return files
+
+
+def unpacked(layout: Layout, file: LockedFile) -> Path:
+    """Return the directory that an archive is unpacked into; it depends on the archive's content."""
+    return layout.root / file.jar_set / f"{file.version}-{file.sha256[:12]}"

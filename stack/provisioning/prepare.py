@@ -12,8 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from stack.provisioning.installer import InstallationError, install, installed_packages, locked_packages
 from stack.provisioning.jars import DownloadError, install_jars
-from stack.provisioning.jars_lock import read_lock
-from stack.provisioning.layout import Layout
+from stack.provisioning.layout import Layout, read_lock
 
 LABELS = {
     "main": "Python packages: Airflow, query nodes, tools",

@@ -1,20 +1,74 @@
-"""supervisord's configuration: its own section, and one per process of the stack."""
+"""supervisord's configuration: its own section, and one per process of the stack.
+
+The secrets in the environment of processes are in one file that only its owner can read, instead of the processes' descriptions. These
+contain a keyed digest of each secret, so that a changed secret changes the description.
+"""
 
 import hashlib
+import hmac
 import json
 import os
+import secrets
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from include.files import PRIVATE_UMASK, write_atomically
-from include.settings import CHECKOUT, Settings
-from stack.settings_environment import settings_environment
+from include.declarations.event_types.event_schemas import READ_MODELS
+from include.files import PRIVATE_FILE, PRIVATE_UMASK, write_atomically
+from include.settings import CHECKOUT, Settings, settings_environment
 from stack.supervision import exec_process
-from stack.supervision.model_digest import declarations_digest
 from stack.supervision.process import Process
-from stack.supervision.secrets_file import SecretsFile, split_secrets
 from stack.tools import Tools
+
+# Each of these may be, or contain, a password.
+SECRET_SETTINGS = (
+    "airflow_password",
+    "airflow_database_url",
+    "airflow_database_password",
+    "alert_webhook_url",
+    "pseudonym_key",
+    "redis_url",
+)
+DIGEST_CHARACTERS = 12
+
+
+def split_secrets(
+    settings: Settings, environment: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Split an environment into variables without secrets, and those whose value contains a secret setting."""
+    values = settings.by_variable()
+    secret_values = [str(values[name]) for name in SECRET_SETTINGS if values[name]]
+    secret = {
+        name: value
+        for name, value in environment.items()
+        if any(secret_value in value for secret_value in secret_values)
+    }
+    return {name: value for name, value in environment.items() if name not in secret}, secret
+
+
+class SecretsFile:
+    """The secrets of all processes, by process and variable. The key of the digests changes whenever the file is created."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._key = str(json.loads(path.read_text(encoding="utf-8"))["key"])
+        except (OSError, ValueError, KeyError, TypeError):
+            self._key = secrets.token_hex()
+
+    def digests(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """Return a digest of each value, which tells nothing about it without the file."""
+        key = self._key.encode()
+        return {
+            name: hmac.new(key, value.encode(), "sha256").hexdigest()[:DIGEST_CHARACTERS]
+            for name, value in environment.items()
+        }
+
+    def write(self, environments: Mapping[str, Mapping[str, str]]) -> None:
+        """Replace the file's content."""
+        content = json.dumps({"key": self._key, "environments": environments}, indent=1)
+        write_atomically(self.path, content, mode=PRIVATE_FILE)
+
 
 # A Unix socket's path may have at most 107 bytes, and supervisord first binds a name with its process id appended.
 LONGEST_SOCKET_PATH = 90
@@ -157,3 +211,17 @@ def _common_environment(settings: Settings, process: Process) -> dict[str, str]:
 def _escaped(path: Path | str) -> str:
     """Escape the percent signs of a path: supervisord expands them, twice in the name of a program's log file."""
     return str(path).replace("%", "%%")
+
+
+def declarations_digest(folders: tuple[Path, ...]) -> str:
+    """Return a digest of the paths and contents of these files, which changes when one is added, removed or changed."""
+    digest = hashlib.sha256()
+    for directory in (READ_MODELS, *folders):
+        for path in sorted(_files(directory)):
+            digest.update(hashlib.sha256(str(path.relative_to(directory)).encode()).digest())
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _files(directory: Path) -> list[Path]:
+    return [*directory.rglob("*.py"), *directory.rglob("*.avsc")]

@@ -1,7 +1,14 @@
-"""The definition of one process of the embedded stack."""
+"""The definition of one process of the embedded stack, and the ports of all of them: which are free, and who uses the others."""
 
-from collections.abc import Callable
+import random
+import socket
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+
+import psutil
+
+from include.errors import FoldlakeError
 
 
 @dataclass(frozen=True)
@@ -34,3 +41,76 @@ class Process:
     also_listens: dict[str, int] = field(default_factory=dict)
     reads_settings: bool = True
     reads_declarations: bool = False
+
+
+# Below the ports that Linux assigns to outgoing connections (32768 and up), which may be taken at any time.
+UNASSIGNED_PORTS = range(23000, 32000)
+
+
+class PortTakenError(FoldlakeError):
+    """A port that a process of the stack needs is in use."""
+
+
+def check_ports(processes: Iterable[Process]) -> None:
+    """Check that the ports of these processes, none of which is running, are free.
+
+    Raises:
+        PortTakenError: names every port in use, the process that uses it, and the setting that changes it.
+    """
+    holders = listeners()
+    problems = []
+    for process in processes:
+        for setting, port in ports_of(process).items():
+            if port in holders:
+                remedy = f"set {setting} to a free port" if setting else "change its port"
+                problems.append(
+                    f"Port {port}, needed by {process.name}, is in use by {holders[port]}: stop that process, or {remedy}."
+                )
+    if problems:
+        raise PortTakenError("\n".join(problems))
+
+
+def free_ports(count: int, candidates: Sequence[int] = UNASSIGNED_PORTS) -> list[int]:
+    """Return this number of ports, chosen at random from the candidates, on which no process of this machine listens now.
+
+    Raises PortTakenError when too few of them are free.
+    """
+    free = (port for port in random.sample(candidates, len(candidates)) if _is_free(port))
+    ports = list(islice(free, count))
+    if len(ports) < count:
+        message = f"Of {len(candidates)} ports, {len(ports)} are free and {count} are needed."
+        raise PortTakenError(message)
+    return ports
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def ports_of(process: Process) -> dict[str, int]:
+    """Return settings variable -> port for the ports of a process."""
+    own = {} if process.port is None else {process.port_setting: process.port}
+    return {**own, **process.also_listens}
+
+
+def listeners() -> dict[int, str]:
+    """Return port -> description of the process of this machine that listens on it."""
+    return {
+        connection.laddr.port: _describe(connection.pid)
+        for connection in psutil.net_connections(kind="tcp")
+        if connection.status == psutil.CONN_LISTEN and connection.laddr
+    }
+
+
+def _describe(pid: int | None) -> str:
+    if pid is None:
+        return "a process of another user"
+    try:
+        return f"pid {pid} ({psutil.Process(pid).name()})"
+    except psutil.Error:
+        return f"pid {pid}"

@@ -6,8 +6,13 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer
 
-from include.kafka.compacted.changelog_reader import ChangelogReader, changelog_consumer
-from include.kafka.compacted.report_topic import ReportPublisher, ReportTopic, newest_by_key
+from include.kafka.compacted_topics import (
+    ChangelogReader,
+    ReportPublisher,
+    ReportTopic,
+    changelog_consumer,
+    newest_by_key,
+)
 from include.kafka.log_reading import log_consumer
 from include.kafka.topics import admin_client, changelog, ensure_topics
 from include.settings import Settings

@@ -4,8 +4,7 @@ from confluent_kafka.admin import AdminClient
 
 from include.settings import Settings
 from stack.doctor.finding import State
-from stack.doctor.prepared import check_stack_ports
-from stack.doctor.server_checks import check_kafka, check_servers
+from stack.doctor.prepared import check_kafka, check_servers, check_stack_ports
 from stack.supervision.supervisor import Supervisor
 from tests.support.http.local_http import HTTP
 

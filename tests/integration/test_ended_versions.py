@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from include.maintenance.ended_versions import forget_ended_versions
+from include.maintenance import forget_ended_versions
 from include.rebuild.retirement import sweep
 from include.settings import Settings
 from include.stream.checkpoints import checkpoint_path

@@ -12,15 +12,14 @@ from typing import Any
 import psutil
 import pytest
 
-from include.airflow.login import airflow_api
+from include.airflow.client import airflow_api
 from include.airflow.names import STREAM_DAG
-from include.settings import CHECKOUT, Settings
+from include.settings import CHECKOUT, Settings, settings_environment
 from include.stream import launch_failures
 from include.stream.launch_failures import LaunchFailures
 from stack.components import stream
 from stack.launchers import stream_driver
 from stack.lifecycle import start
-from stack.settings_environment import settings_environment
 from stack.supervision.supervisor import Supervisor
 from tests.support.http.webhook import Webhook, running_webhook
 from tests.support.temporary_stack import temporary_stack

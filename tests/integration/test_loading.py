@@ -7,8 +7,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from demo.baskets.dataset import Basket, read_baskets
-from demo.baskets.ledger import read_ledger
-from demo.baskets.loading import load
+from demo.baskets.loading import load, read_ledger
 from include.kafka.log_reading import log_consumer, read_tail
 from include.settings import Settings
 from tests.support.waiting import wait_until

@@ -11,10 +11,9 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from pyspark.sql import SparkSession
 
-from include.kafka.ends import open_transactions
-from include.kafka.ends.open_transactions import OpenTransaction
-from include.kafka.ends.record_ends import RecordEnd, RecordEnds, unread_ends
+from include.kafka import record_ends
 from include.kafka.log_reading import end_offsets, log_consumer, read_tail, record_at
+from include.kafka.record_ends import OpenTransaction, RecordEnd, RecordEnds, unread_ends
 from include.kafka.topic_state import ends_if_known
 from include.position import Offsets
 from include.settings import Settings
@@ -156,11 +155,11 @@ def test_records_behind_an_open_transaction_wait_and_are_named_until_the_broker_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     servers = settings.kafka.bootstrap_servers
-    monkeypatch.setattr(open_transactions, "OPEN_S", 1.0)
+    monkeypatch.setattr(record_ends, "OPEN_S", 1.0)
     append(settings, topic, 2)
 
     def found() -> list[OpenTransaction]:
-        return open_transactions.open_transactions(servers, admin, [topic, "no-such-topic"])
+        return record_ends.open_transactions(servers, admin, [topic, "no-such-topic"])
 
     assert found() == []
     hanging = TransactionalWriter(settings, topic, timeout_s=4.0)

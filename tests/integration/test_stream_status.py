@@ -10,8 +10,7 @@ from include.declarations.load import read_model
 from include.settings import Settings
 from include.status.flow_status import FlowKind, FlowStatus
 from include.status.measurement import LONG_TAIL_RECORDS, TAIL_RECORDS, read_stream_status
-from include.stream.folded_offsets import QUIET_S
-from include.stream.standstill import STANDSTILL_S
+from include.stream.folded_offsets import QUIET_S, STANDSTILL_S
 from tests.support.balance_copy import with_balance_copy
 from tests.support.changelog_writer import ChangelogWriter
 from tests.support.faults.transactions import TransactionalWriter

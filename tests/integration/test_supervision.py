@@ -19,14 +19,12 @@ from confluent_kafka.admin import AdminClient
 
 from include.kafka.log_reading import log_consumer, read_tail
 from include.kafka.topics import Topic, ensure_topics
-from include.settings import CHECKOUT, Settings
+from include.settings import CHECKOUT, Settings, settings_environment
 from stack.lifecycle import BusyError, all_processes, start, stop
 from stack.process_status import process_statuses
-from stack.settings_environment import settings_environment
 from stack.stack_guard import guarded
 from stack.supervision.configuration import socket_path
-from stack.supervision.ports import PortTakenError
-from stack.supervision.process import Process
+from stack.supervision.process import PortTakenError, Process
 from stack.supervision.stray_processes import find_stray_processes
 from stack.supervision.supervisor import Supervisor
 from tests.support import dummy_servers

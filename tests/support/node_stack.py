@@ -17,9 +17,8 @@ from typing import Self
 import httpx
 
 from include.nodes.peers import HOP_ANY, HOP_HEADER
-from include.settings import CHECKOUT, Settings
+from include.settings import CHECKOUT, Settings, settings_environment
 from stack.lifecycle import start
-from stack.settings_environment import settings_environment
 from stack.supervision.supervisor import ProcessState, Supervisor
 from tests.support.changelog_writer import ChangelogWriter
 from tests.support.http.local_http import HTTP, http_client

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from include.settings import Settings
 from stack.lifecycle import start
 from stack.stack_guard import guarded
-from stack.supervision import ports
+from stack.supervision import process
 from tests.support.waiting import wait_until
 
 # Settings of a stream driver for a test with few events: it commits soon, and catches up in batches of a few of them. Each commit and batch
@@ -31,7 +31,7 @@ def free_ports(count: int) -> list[int]:
     """Return this number of ports on which no process currently listens; never those of another pytest worker."""
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    return ports.free_ports(count, ports.UNASSIGNED_PORTS[worker::workers])
+    return process.free_ports(count, process.UNASSIGNED_PORTS[worker::workers])
 
 
 def temporary_settings(home: Path, **overrides: object) -> Settings:

@@ -4,8 +4,8 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from include.airflow.runs import ended_run_listener
-from include.airflow.runs.run_priority import RequestedFirst
+from include.airflow import run_hooks
+from include.airflow.run_hooks import RequestedFirst
 from include.settings import Settings
 
 # Layers of a lake, in the grey of Airflow's own icons.
@@ -25,7 +25,7 @@ class FoldlakePlugin(AirflowPlugin):
     """Adds the entry *Foldlake*, which shows the page in a frame, and registers the listener and the priority."""
 
     name = "foldlake"
-    listeners = [ended_run_listener]  # noqa: RUF012 - as in Airflow's class
+    listeners = [run_hooks]  # noqa: RUF012 - as in Airflow's class
     priority_weight_strategies = [RequestedFirst]  # noqa: RUF012
     external_views: list[Any] = [  # noqa: RUF012 - as the base class declares it
         {

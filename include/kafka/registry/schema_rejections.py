@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaException, Producer
 
 from include.errors import KafkaUnavailableError
-from include.kafka.compacted.report_topic import newest_by_key
+from include.kafka.compacted_topics import newest_by_key
 from include.kafka.log_reading import log_consumer
 from include.kafka.topics import (
     SCHEMA_REJECTIONS_TOPIC,

@@ -9,7 +9,7 @@ from flask import Blueprint, Response, request
 from include.declarations.api import Command, ReadModelApi
 from include.errors import RegistryUnavailableError, SchemaError
 from include.kafka.events import GenericEvent, event_key
-from include.nodes.record_target import record_target
+from include.nodes.record_requests import record_target
 from include.settings import Settings
 from query_api.errors import OutcomeUnknownError
 from query_api.http.answers import CACHE_CONTROL, CONTENT_TYPE

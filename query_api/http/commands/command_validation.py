@@ -8,8 +8,8 @@ from typing import Any
 from include.declarations.api import ID_FIELD, TIME_FIELD, Command
 from include.declarations.command_fields import NumberText
 from include.kafka.events import GenericEvent
-from include.kafka.record_key import key_fault
 from include.kafka.record_schema import RecordSchema
+from include.kafka.wire_format import key_fault
 from query_api.http.problems import ProblemError
 
 

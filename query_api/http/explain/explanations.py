@@ -18,8 +18,13 @@ from include.errors import FoldlakeError
 from include.files import PRIVATE_FILE, FileLock, holder_of, write_atomically
 from include.settings import CHECKOUT, Settings
 from include.spark.lake_config import interpreter_variable, lake_job_command
-from include.versions.explained_versions import version_to_explain
-from include.versions.explanation import Explanation, NotExplainedError, failure_json, key_argument
+from include.versions.explanation import (
+    Explanation,
+    NotExplainedError,
+    failure_json,
+    key_argument,
+    version_to_explain,
+)
 from include.versions.registry import VersionRegistry
 
 log = logging.getLogger(__name__)

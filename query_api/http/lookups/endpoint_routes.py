@@ -8,7 +8,7 @@ from flask import Blueprint, Response, request
 
 from include.declarations.kinds.endpoint import MAX_RECORDS, Endpoint, InvalidParameterError
 from include.declarations.read_model import ReadModel
-from include.kafka.record_key import key_fault
+from include.kafka.wire_format import key_fault
 from query_api.http.answers import combined_headers
 from query_api.http.lookups.record_texts import RecordTexts
 from query_api.http.problems import ProblemError

@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from include.declarations.api import BOUND_PARAMETER, Lookup, LookupJoin, ReadModelApi
 from include.declarations.read_model import POSITION_FIELDS, ReadModel
-from include.kafka.record_key import key_fault
+from include.kafka.wire_format import key_fault
 from query_api.http.json_text import raw_json
 from query_api.http.lookups.record_texts import RecordTexts
 from query_api.http.problems import ProblemError

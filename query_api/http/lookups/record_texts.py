@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from include.declarations.read_model import POSITION_FIELDS, ReadModel
 from include.nodes.peers import REASON_HEADER, PeerResponse
-from include.nodes.record_target import record_target
+from include.nodes.record_requests import record_target
 from query_api.http.json_text import dumps, raw_json
 from query_api.lookup.lookup_results import AnswerAge, FailureReason, LocalAnswer, LookupFailedError
 from query_api.lookup.lookups import Lookups

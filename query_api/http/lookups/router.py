@@ -5,7 +5,7 @@ from http import HTTPStatus
 from types import MappingProxyType
 
 from include.nodes.peers import REASON_HEADER, Hop, PeerResponse
-from include.nodes.record_target import record_target
+from include.nodes.record_requests import record_target
 from query_api.http.answers import Reply, headers_of, proxied_headers, served_header
 from query_api.http.json_text import dumps, record_fields
 from query_api.http.lookups.named_lookups import CompiledLookup, Rendered

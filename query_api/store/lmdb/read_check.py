@@ -15,8 +15,7 @@ from pathlib import Path
 import lmdb
 
 from include.files import NO_SPACE
-from include.parent_death import die_with_parent
-from include.priority import lower_priority
+from include.process import die_with_parent, lower_priority
 from query_api.store.checks import CheckExtent
 from query_api.store.lmdb import layout
 from query_api.store.lmdb.integrity import DAMAGED

@@ -7,7 +7,7 @@ from zlib import crc32
 
 from valkey.exceptions import ValkeyError
 
-from include.nodes.key_sample import NO_SAMPLING, KeySample
+from include.nodes.record_requests import NO_SAMPLING, KeySample
 from query_api.errors import StoreDamagedError, StoreMissingError
 from query_api.store.base import ALL_KEYS, ChangelogPosition, KeyRange, Page, StoredRecord
 from query_api.store.redis.layout import HEAD, SCAN, Head, StoreKeys, read_heads

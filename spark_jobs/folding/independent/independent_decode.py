@@ -30,10 +30,9 @@ from include.declarations.event_types.event_columns import (
 from include.kafka.avro.avro_types import avro_type
 from include.kafka.avro.schema_resolution import with_reader_names
 from include.kafka.logical_types import LogicalType, compare, decoded_as, field_types
-from include.kafka.record_key import MAX_KEY_BYTES
 from include.kafka.record_schema import RecordSchema
 from include.kafka.registry.schema_rejections import Rejection
-from include.kafka.wire_format import HEADER_BYTES, MAGIC
+from include.kafka.wire_format import HEADER_BYTES, MAGIC, MAX_KEY_BYTES
 from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID, EventDecoder
 from spark_jobs.folding.event_rules import (
     CREATION_TOLERANCE_HOURS,

@@ -7,7 +7,7 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, crc32, lit
 
-from include.nodes.key_sample import KeySample
+from include.nodes.record_requests import KeySample
 from include.position import Offsets
 from include.quality.check import StoreName
 

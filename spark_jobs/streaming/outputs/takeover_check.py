@@ -7,8 +7,8 @@ its records they lack.
 import logging
 
 from include.declarations.kinds.emission import Emission
-from include.kafka.ends.record_ends import unread_ends
 from include.kafka.log_reading import end_offsets
+from include.kafka.record_ends import unread_ends
 from include.kafka.topics import partition_count
 from include.position import Offsets
 from include.stream.checkpoints import emission_query_name

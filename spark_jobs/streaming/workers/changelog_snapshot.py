@@ -6,7 +6,7 @@ from functools import cache
 from confluent_kafka import Consumer, KafkaError
 
 from include.errors import KafkaUnavailableError, SchemaError
-from include.kafka.compacted.changelog_reader import ChangelogReader
+from include.kafka.compacted_topics import ChangelogReader
 from include.kafka.log_reading import end_offsets
 from include.kafka.record_schema import RecordSchema
 from include.kafka.schema_registry import SchemaRegistry

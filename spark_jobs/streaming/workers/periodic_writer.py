@@ -13,10 +13,10 @@ from include.errors import KafkaUnavailableError
 from include.kafka.dead_letters import ROUTE_HEADER
 from include.kafka.events import EventSerializer, GenericEvent
 from include.kafka.log_reading import log_consumer
+from include.kafka.origins import TICK_HEADER, newest_tick
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.state_record import StateRecord
 from include.kafka.topics import admin_client, ensure_topics, partition_count
-from include.kafka.written_ticks import TICK_HEADER, newest_tick
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Version

@@ -18,7 +18,7 @@ from include.declarations.load import load_catalog
 from include.declarations.read_model import ReadModel, StateField, decimal_type
 from include.errors import FoldlakeError, ReadModelError
 from include.settings import CHECKOUT
-from stack.declaration_testing.dead_letters import DeadLetter
+from stack.declaration_testing.records import DeadLetter
 from stack.declaration_testing.results import dead_letters, emitted, folded, routed, ticked
 from stack.declaration_testing.session import declaration_session
 from tests.support.read_models_with_rekey import daily_deposits

@@ -17,12 +17,11 @@ import httpx
 import pytest
 
 from include.declarations.load import read_model
-from include.nodes.record_target import record_target, records_path
-from include.settings import CHECKOUT, Settings
+from include.nodes.record_requests import record_target, records_path
+from include.settings import CHECKOUT, Settings, settings_environment
 from include.status.flow_status import FlowKind
 from include.status.measurement import read_stream_status
 from stack.launchers.stream_driver import running
-from stack.settings_environment import settings_environment
 from tests.support.every_input.inputs import AHEAD, GOOD_PAYMENTS, JSON_TOPIC, OVERFLOWS, Inputs
 from tests.support.every_input.readings import (
     MOST,

@@ -15,7 +15,7 @@ from include.settings import Settings
 from include.spark.stream_config import stream_task_slots
 from include.status.flow_status import FlowStatus
 from include.status.measurement import read_stream_status
-from include.stream.phase import Phase
+from include.stream.query_reports import Phase
 from include.stream.slot_planning import query_slots
 from query_api.metrics.status_metrics import stream_exposition
 from tests.support.stream_process import EventSource, make_topics, records_of

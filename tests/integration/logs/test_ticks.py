@@ -4,8 +4,8 @@ import pytest
 
 from include.errors import KafkaUnavailableError
 from include.kafka.log_reading import log_consumer
+from include.kafka.origins import newest_tick
 from include.kafka.topics import admin_client, ensure_topics, source_topics
-from include.kafka.written_ticks import newest_tick
 from include.settings import Settings
 from spark_jobs.streaming.workers.periodic_writer import TickWriter
 from tests.support.stream_process import records_of

@@ -14,7 +14,7 @@ from confluent_kafka import murmur2
 
 from include.nodes.node_url import PeerRule
 from include.nodes.record_client import NodeClient
-from include.nodes.record_target import record_target
+from include.nodes.record_requests import record_target
 from tests.integration.live_changes.event_stream import event_stream
 from tests.support.commands import ADD, post
 from tests.support.http.record_keys import HARD_KEYS, random_keys

@@ -10,11 +10,10 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from demo.log_tables import messages
-from demo.orders.couriers import MS_PER_MINUTE, Shift, Update
-from demo.orders.loading import TOPIC, load
+from demo.orders.couriers import MS_PER_MINUTE, TOPIC, Shift, Update, load
 from demo.orders.lookups import list_active
 from demo.orders.oracle import Location, Oracle
-from demo.systems.orders.order_location.model import ENDS
+from demo.systems.orders.order_location import ENDS
 from include.declarations.load import read_model
 from include.declarations.read_model import ReadModel
 from include.kafka.topics import dead_letter_topic

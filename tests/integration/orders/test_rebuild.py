@@ -5,8 +5,7 @@ from functools import partial
 
 import pytest
 
-from demo.orders.couriers import Shift
-from demo.orders.loading import load
+from demo.orders.couriers import Shift, load
 from demo.orders.lookups import list_active
 from demo.orders.oracle import Location, Oracle
 from include.declarations.load import read_model

@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 import httpx
 
-from include.nodes.key_sample import KeySample
 from include.nodes.node_url import PeerRule
 from include.nodes.record_client import NodeClient
+from include.nodes.record_requests import KeySample
 from include.settings import Placement, Settings
 from tests.support.http.local_http import HTTP
 from tests.support.listing.whole_listing import PATH, list_all

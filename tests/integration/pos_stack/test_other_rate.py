@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from demo.pos.oracle import RATE
-from include.airflow.client import AirflowApi
-from include.airflow.login import airflow_api
+from include.airflow.client import AirflowApi, airflow_api
 from include.airflow.names import REBUILD_DAG, ROLLBACK_DAG
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
@@ -27,7 +26,7 @@ POLL_S = 1.0
 
 def add_rate(declarations: Path) -> None:
     """Declare three per cent as fold revision 2, in one line."""
-    model = declarations / "loyalty" / "model.py"
+    model = declarations / "loyalty.py"
     text = model.read_text(encoding="utf-8")
     assert text.count(RATES) == 1
     model.write_text(text.replace(RATES, f'{RATES[:-1]}, 2: "0.03"}}'), encoding="utf-8")

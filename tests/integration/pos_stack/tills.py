@@ -7,8 +7,8 @@ from demo.log_tables import record_count
 from demo.pos.branches import BRANCHES, LOYALTY, NOTIFICATIONS, Check
 from demo.pos.dataset import read_sales
 from demo.pos.loading import TOPIC, load
-from demo.pos.lookups import look_up_points
 from demo.pos.oracle import RATE
+from demo.pos.outputs import look_up_points
 from include.errors import FoldlakeError
 from include.settings import Settings
 from include.waiting import wait_for

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer, murmur2
 
 from include.nodes.peers import LAG_HEADER
-from include.stream.standstill import STANDSTILL_S
+from include.stream.folded_offsets import STANDSTILL_S
 from tests.support.node_stack import NodeStack
 from tests.support.waiting import wait_until
 

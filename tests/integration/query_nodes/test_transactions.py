@@ -6,7 +6,7 @@ from typing import Any
 from confluent_kafka import murmur2
 
 from include.nodes.peers import LAG_HEADER
-from include.stream.standstill import STANDSTILL_S
+from include.stream.folded_offsets import STANDSTILL_S
 from query_api.materializer.fold_watch import CHECK_INTERVAL_S
 from tests.support.faults.transactions import TransactionalWriter
 from tests.support.node_stack import NodeStack

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from include.settings import CHECKOUT, PREFIX, Settings
-from stack.settings_environment import settings_environment
+from include.settings import CHECKOUT, PREFIX, Settings, settings_environment
 from stack.stack_guard import guarded
 
 # The state of the code before docker-compose.yaml worked on an engine. No release has a tag yet.

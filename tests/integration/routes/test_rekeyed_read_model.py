@@ -23,16 +23,14 @@ from include.quality.report import summary_path
 from include.read_models.balance.events import FundsAdded
 from include.rebuild.comparison import report
 from include.rebuild.routed_events import RoutedTopic
-from include.settings import Settings
+from include.settings import Settings, settings_environment
 from include.status.flow_status import FlowKind
 from include.status.measurement import read_stream_status
 from include.versions.explanation import Explanation, object_of
-from include.versions.registry import VersionRegistry, change_live
-from include.versions.source_ends import live_version_if_known
+from include.versions.registry import VersionRegistry, change_live, live_version_if_known
 from include.versions.transitions import promote
 from query_api.http.explain.explanations import ExplainRequest, Explanations
 from spark_jobs.quality_check import FAILED
-from stack.settings_environment import settings_environment
 from tests.support.faults.transactions import TransactionalWriter
 from tests.support.lake.stage_processes import StageProcesses
 from tests.support.stream_process import EventSource, make_topics, records_of, states

@@ -26,7 +26,7 @@ from include.read_models.balance.events import FundsAdded
 from include.settings import Settings
 from include.status.flow_status import FlowKind
 from include.status.measurement import read_stream_status
-from include.stream.phase import Phase
+from include.stream.query_reports import Phase
 from tests.integration.routes.conftest import DECLARATIONS
 from tests.support.json_records.payments import REFUSED_PAYMENTS, payment
 from tests.support.stream_process import EventSource, make_topics, records_of, states

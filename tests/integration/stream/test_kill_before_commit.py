@@ -6,7 +6,7 @@ The standby writes nothing while the driver runs.
 from pathlib import Path
 
 from include.settings import Settings
-from include.stream.standby import READY
+from include.stream.driver_launch import READY
 from stack.launchers.stream_driver import running
 from tests.support.stream_events import BALANCE, Ledger
 from tests.support.stream_process import EventSource

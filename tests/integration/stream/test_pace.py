@@ -9,8 +9,7 @@ import pytest
 from include.settings import Settings
 from include.stream.checkpoints import checkpoint_path, query_name
 from include.stream.pace import PACES
-from include.stream.phase import Phase
-from include.stream.query_reports import query_status
+from include.stream.query_reports import Phase, query_status
 from stack.launchers.stream_driver import running
 from tests.support.stream_events import BALANCE, Ledger, random_event
 from tests.support.stream_process import EventSource, make_topics

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from include.parent_death import die_with_parent
+from include.process import die_with_parent
 from include.settings import Settings
 from stack.launchers.spark_submit import spark_home
 from stack.tools import Tools

@@ -13,8 +13,7 @@ from include.kafka.topics import Topic, ensure_topics
 from include.kafka.wire_format import header
 from include.read_models.balance.changelog_value import event_count_and_amount
 from include.read_models.balance.events import SCHEMAS
-from include.settings import CHECKOUT, Settings
-from stack.settings_environment import settings_environment
+from include.settings import CHECKOUT, Settings, settings_environment
 from stack.tools import Tools
 from tests.support.stream_events import Ledger
 from tests.support.stream_process import EventSource, records_of

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from include.airflow import client
-from include.airflow.client import AirflowApi
-from include.airflow.login import airflow_api, airflow_home
+from include.airflow.client import AirflowApi, airflow_api, airflow_home
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from stack.lifecycle import start

@@ -7,8 +7,7 @@ import psutil
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from include.airflow.client import AirflowUnavailableError
-from include.airflow.login import airflow_api
+from include.airflow.client import AirflowUnavailableError, airflow_api
 from include.airflow.names import RETIREMENT_DAG, STREAM_DAG
 from include.kafka.topics import partition_count
 from include.settings import Settings

@@ -5,7 +5,7 @@ import pytest
 
 from include.airflow.client import AirflowApi
 from include.airflow.names import REBUILD_DAG
-from include.airflow.runs.rebuild_runs import abort_rebuild
+from include.airflow.rebuild_runs import abort_rebuild
 from include.rebuild.errors import NoRebuildError
 from include.rebuild.stage_progress import running_rebuilds
 from include.rebuild.version_cleanup import find_leftovers

@@ -12,7 +12,7 @@ import httpx
 import psutil
 import pytest
 
-from include.kafka.compacted.report_topic import FRESH_S
+from include.kafka.compacted_topics import FRESH_S
 from include.nodes.peers import LAG_HEADER
 from include.settings import Settings
 from include.status.flow_status import FlowKind

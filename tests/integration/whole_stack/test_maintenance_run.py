@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from include.airflow.client import AirflowApi
+from include.airflow.client import AirflowApi, airflow_api, airflow_home
 from include.airflow.dag_run import DagRun, RunEnded, TaskFailure
-from include.airflow.login import airflow_api, airflow_home
 from include.airflow.names import COMPACTION_DAG, MAINTENANCE_DAG, STREAM_DAG
 from include.files import private_umask
 from include.quality.report import report_path

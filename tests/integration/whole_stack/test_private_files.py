@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from include.airflow.login import password, passwords_path
+from include.airflow.client import password, passwords_path
 from include.settings import Settings
 from stack.supervision.stray_processes import MARKER
 from stack.supervision.supervisor import marker

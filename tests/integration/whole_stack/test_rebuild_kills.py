@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from include.airflow.login import airflow_api
+from include.airflow.client import airflow_api
 from include.airflow.names import RETIREMENT_DAG
 from include.read_models.balance.events import FundsAdded
 from include.rebuild.version_cleanup import find_leftovers

@@ -25,10 +25,9 @@ from include.read_models.balance.events import FundsAdded
 from include.rebuild.comparison import report
 from include.rebuild.retirement import retire_version
 from include.rebuild.version_cleanup import find_leftovers
-from include.settings import CHECKOUT, Settings
+from include.settings import CHECKOUT, Settings, settings_environment
 from include.versions.transitions import RebuildRunningError
 from include.versions.version_record import Stage
-from stack.settings_environment import settings_environment
 from tests.support.airflow.rebuild_runs import MODEL, POLL_S, TIMEOUT_S, record, states, task_log, wait_for
 from tests.support.lake.comparison_example import EXAMPLE
 from tests.support.rebuild.rebuild_readers import Readers

@@ -12,8 +12,7 @@ import pytest
 from demo.analysts.page import PAGE, PICTURES, answers, specification_text, specifications
 from demo.analysts.questions import QUESTIONS
 from include.lake.sql_tables import connect
-from include.settings import CHECKOUT, Settings
-from stack.settings_environment import settings_environment
+from include.settings import CHECKOUT, Settings, settings_environment
 
 
 def command(settings: Settings, *words: str, timeout_s: float = 300) -> "subprocess.CompletedProcess[str]":

@@ -10,8 +10,7 @@ from pathlib import Path
 import httpx
 import psutil
 
-from include.settings import CHECKOUT, Settings
-from stack.settings_environment import settings_environment
+from include.settings import CHECKOUT, Settings, settings_environment
 from tests.support.http.local_http import HTTP
 from tests.support.temporary_stack import free_ports
 from tests.support.waiting import wait_until

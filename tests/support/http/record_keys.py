@@ -2,7 +2,7 @@
 
 import random
 
-from include.kafka.record_key import MAX_KEY_BYTES
+from include.kafka.wire_format import MAX_KEY_BYTES
 
 HARD_KEYS = (
     "/x", "//x", "x/", "x//y", "/", "//", "a\nb", "a\n", "\n", "\r\n", "\t", "\x00", "a\x00b", "\x1b[31m", "\x7f", "\x85", "\u2028",

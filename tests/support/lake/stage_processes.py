@@ -5,10 +5,9 @@ import subprocess
 import sys
 from typing import BinaryIO
 
-from include.settings import CHECKOUT, Settings
+from include.settings import CHECKOUT, Settings, settings_environment
 from include.spark.lake_config import lake_config
 from include.spark.stream_config import stream_config, stream_master
-from stack.settings_environment import settings_environment
 
 
 class StageProcesses:

@@ -7,9 +7,13 @@ import pytest
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from include.airflow.rebuild_operators import OptionalApproval, StageJob
+from include.airflow.rebuild_operators import (
+    OptionalApproval,
+    StageJob,
+    fail_without_retry,
+    skip_refused_request,
+)
 from include.airflow.spark_tasks import SparkJobOperator
-from include.airflow.stage_execution import fail_without_retry, skip_refused_request
 from include.errors import KafkaUnavailableError
 from include.rebuild.errors import (
     NoSlotsError,

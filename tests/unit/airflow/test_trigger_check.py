@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from airflow.sdk.exceptions import AirflowSkipException
 
-from include.airflow.checks import trigger_check
-from include.airflow.checks.trigger_check import TriggerCheckIfDue, skip_reason
-from include.airflow.quality_operators import check_lock
+from include.airflow import quality_operators
+from include.airflow.quality_operators import TriggerCheckIfDue, check_lock, skip_reason
 from include.declarations.load import read_model
 from include.files import file_lock
 from include.quality.report import reports_directory, summary_path
@@ -70,7 +69,7 @@ def test_while_a_check_runs_none_is_due(settings: Settings) -> None:
 
 
 def test_with_nothing_new_none_is_due(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trigger_check, "confirm_if_nothing_is_new", lambda *_: True)
+    monkeypatch.setattr(quality_operators, "confirm_if_nothing_is_new", lambda *_: True)
 
     with pytest.raises(
         AirflowSkipException,

@@ -18,7 +18,7 @@ from cli.bench import available_benchmarks, names_and_options
 from cli.display.status_tables import duration, launch_table, stream_table
 from include.declarations.latency import Latency
 from include.errors import SettingsError
-from include.kafka.ends.open_transactions import OpenTransaction
+from include.kafka.record_ends import OpenTransaction
 from include.settings import CHECKOUT, Placement
 from include.status.flow_status import FlowKind, FlowStatus, SourceStatus, StreamStatus
 from include.stream.folded_offsets import EventTimeAhead

@@ -89,7 +89,7 @@ def test_items_that_end_have_a_lifetime() -> None:
 
 ENDING = """
 from dataclasses import replace
-from demo.systems.orders.order_location.model import READ_MODEL as ORDERS
+from demo.systems.orders.order_location import READ_MODEL as ORDERS
 READ_MODEL = replace(ORDERS, name="{name}", source_topic="{topic}")
 """
 WRITING = """

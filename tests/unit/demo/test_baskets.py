@@ -7,7 +7,7 @@ import pytest
 
 from demo.baskets.comparison import expected_accounts
 from demo.baskets.dataset import Basket, Baskets, read_baskets
-from demo.baskets.ledger import Account, Ledger
+from demo.baskets.loading import Account, Ledger
 from include.read_models.balance.events import FundsAdded
 
 BASKET = Basket(basket_id=31198570044, household_id=900, total_cents=50, bought_at_us=1_483_271_606_000_000)

@@ -20,7 +20,7 @@ from stack.doctor.finding import Finding, State, as_text, report
 from stack.doctor.unprepared import PORTS, needed_ports
 from stack.lifecycle import all_processes
 from stack.provisioning.launcher import setting
-from stack.supervision.ports import ports_of
+from stack.supervision.process import ports_of
 from tests.support.temporary_stack import free_ports
 from tests.support.waiting import wait_until
 

@@ -18,8 +18,7 @@ from include.settings import Settings
 from stack.doctor.finding import State
 from stack.doctor.registry_checks import Clock, check_index, check_maven, check_registries, pip_of
 from stack.provisioning.installer import locked_packages
-from stack.provisioning.jars_lock import read_lock
-from stack.provisioning.layout import Layout
+from stack.provisioning.layout import Layout, read_lock
 from tests.support.temporary_stack import free_ports
 
 BOOTSTRAP = Settings().tools / "bootstrap" / "bin" / "python"

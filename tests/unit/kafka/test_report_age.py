@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from include.boot_clock import boot_id, boot_s
-from include.kafka.compacted.report_topic import Report
+from include.kafka.compacted_topics import Report
 
 
 def report(wall_clock_moved: timedelta, **boot: object) -> Report:

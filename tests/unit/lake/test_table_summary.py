@@ -10,7 +10,7 @@ from airflow.sdk import Asset
 from deltalake import CommitProperties, write_deltalake
 
 from include.airflow.names import lake_asset
-from include.airflow.web.asset_details import check_details, describe_tables, table_details
+from include.airflow.web import check_details, describe_tables, table_details
 from include.declarations.event_table import MONTH_COLUMN, EventTable
 from include.declarations.load import read_model
 from include.lake.status import event_table_status, read_model_status, table_summary

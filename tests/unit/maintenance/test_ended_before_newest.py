@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from include.maintenance.ended_versions import ended_before_newest, forget
+from include.maintenance import ended_before_newest, forget
 from include.versions.version_record import ReadModelVersions, Stage, Version, first_version
 
 

@@ -4,8 +4,7 @@ import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from include.maintenance.airflow_logs import remove_old_logs
-from include.maintenance.old_files import Removed, remove_old
+from include.maintenance import Removed, remove_old, remove_old_logs
 
 NOW = datetime.now(UTC)
 BEFORE = NOW - timedelta(days=30)

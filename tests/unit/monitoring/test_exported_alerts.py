@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from include.kafka.ends.open_transactions import OpenTransaction
+from include.kafka.record_ends import OpenTransaction
 from include.stream.folded_offsets import EventTimeAhead
 from include.stream.query_reports import BatchProgress
 from tests.unit.monitoring.exported import (

@@ -8,10 +8,10 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from include.nodes.key_sample import NO_SAMPLING, KeySample
 from include.nodes.node_url import PeerRule
 from include.nodes.peers import HOP_ANY, HOP_HEADER, MAX_RESPONSE_BYTES, REASON_HEADER
 from include.nodes.record_client import OWNER, NodeClient, PartitionReplica, ReplicaUnavailableError
+from include.nodes.record_requests import NO_SAMPLING, KeySample
 from tests.support.http.played_server import HTML, Reply, played_server
 
 WAIT_S = 1.0

@@ -7,9 +7,8 @@ import pytest
 
 from include.declarations.kinds.endpoint import MAX_RECORDS
 from include.rebuild import promotion
-from include.settings import CHECKOUT, Settings
+from include.settings import CHECKOUT, Settings, settings_environment
 from include.spark.stream_config import stream_task_slots
-from stack.settings_environment import settings_environment
 
 README = CHECKOUT / "README.md"
 PAGES = [README, *sorted((CHECKOUT / "docs").glob("*.md"))]

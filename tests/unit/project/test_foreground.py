@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from include.airflow.login import airflow_home
+from include.airflow.client import airflow_home
 from include.settings import Settings
 from stack import foreground
 from stack.components import airflow, kafka

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from include.errors import SettingsError
-from include.settings import CHECKOUT, PREFIX, VARIABLES, Settings, setting_warnings
+from include.settings import CHECKOUT, PREFIX, VARIABLES, Settings, setting_warnings, settings_environment
 from include.settings.variables import FILE, RENAMED, variable_warnings
-from stack.settings_environment import settings_environment
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,7 @@ import pytest
 
 from include.settings import Settings
 from spark_jobs.quality.stores.nodes import spool_dir
-from stack.launchers.scratch import scratch_dir
-from stack.launchers.spark_submit import submit_environment
+from stack.launchers.spark_submit import scratch_dir, submit_environment
 from stack.tools import Tools
 
 NOBODY = "4194999"

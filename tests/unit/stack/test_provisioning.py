@@ -21,9 +21,8 @@ from stack.provisioning.installer import (
     translate,
 )
 from stack.provisioning.jars import unpack
-from stack.provisioning.jars_lock import read_lock
 from stack.provisioning.launcher import tools_directory
-from stack.provisioning.layout import CHECKOUT, REQUIREMENTS, Layout
+from stack.provisioning.layout import CHECKOUT, REQUIREMENTS, Layout, read_lock
 
 
 def test_an_environment_is_ready_only_for_its_own_lock_file(

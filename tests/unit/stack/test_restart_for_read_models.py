@@ -6,8 +6,7 @@ import pytest
 
 from include.settings import Settings
 from stack.lifecycle import all_processes
-from stack.supervision.configuration import write_configuration
-from stack.supervision.model_digest import declarations_digest
+from stack.supervision.configuration import declarations_digest, write_configuration
 from stack.supervision.process import Process
 
 

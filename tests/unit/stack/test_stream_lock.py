@@ -13,11 +13,10 @@ import psutil
 import pytest
 
 from include.errors import SettingsError
-from include.settings import CHECKOUT, Settings
+from include.settings import CHECKOUT, Settings, settings_environment
 from stack.launchers import spark_submit, stream_driver
-from stack.launchers.scratch import scratch_dir
+from stack.launchers.spark_submit import scratch_dir
 from stack.launchers.stream_driver import DriverLockedError
-from stack.settings_environment import settings_environment
 from tests.support.waiting import wait_until
 
 # Takes the lock and executes another program, as the wrapper executes the JVM. argv: the parent's process id.
@@ -246,7 +245,7 @@ def test_a_standby_that_is_killed_never_takes_the_lock(settings: Settings, tmp_p
 SCRATCH = """
 import os, sys
 from pathlib import Path
-from stack.launchers.scratch import scratch_dir
+from stack.launchers.spark_submit import scratch_dir
 print(scratch_dir(Path(sys.argv[1])), flush=True)
 os.execvp("sleep", ["sleep", "600"])
 """

@@ -13,7 +13,7 @@ from include.kafka.events import event_key
 from include.kafka.record_schema import RecordSchema
 from stack.provisioning import launcher
 from stack.provisioning.layout import DRIVER_CACHE, Layout
-from stack.training.synthetic_events import KEYS, synthetic_event
+from stack.train_driver import KEYS, synthetic_event
 
 SCHEMA = {
     "type": "record",

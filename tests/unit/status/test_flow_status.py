@@ -6,10 +6,9 @@ from dataclasses import replace
 import pytest
 
 from include.declarations.latency import Latency
-from include.kafka.ends.open_transactions import OpenTransaction
+from include.kafka.record_ends import OpenTransaction
 from include.status.flow_status import FlowKind, FlowStatus, SourceStatus, StreamStatus
-from include.stream.phase import Phase
-from include.stream.query_reports import QueryReport
+from include.stream.query_reports import Phase, QueryReport
 
 REPORT = QueryReport("balance/v1", Phase.REAL_TIME, 0, "", 4711, "local", 0.5)
 FOLD = FlowStatus(

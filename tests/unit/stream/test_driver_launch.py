@@ -1,16 +1,23 @@
-"""A task attaches to the launch that is under way, gets one launch only, and cannot end a driver that another task follows by now."""
+"""A task attaches to the launch that is under way, gets one launch only, and cannot end a driver that another task follows by now.
 
+A standby driver waits for its turn.
+"""
+
+import threading
 from pathlib import Path
 
 import pytest
 
 from include.stream.driver_launch import (
+    TURN_FILE,
     LaunchReport,
     ended_report,
     follow,
     is_following,
+    is_standby,
     is_under_way,
     read_request,
+    wait_for_turn,
     withdraw,
     write_report,
 )
@@ -98,3 +105,26 @@ def test_damaged_files_are_as_if_there_were_none(home: Path) -> None:
 
     assert ended_report(home, launch_id) is None
     assert is_under_way(home)
+
+
+def test_a_driver_that_has_the_lock_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(TURN_FILE, raising=False)
+
+    assert not is_standby()
+    wait_for_turn()
+
+
+def test_a_standby_waits_for_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    turn = tmp_path / "turn"
+    monkeypatch.setenv(TURN_FILE, str(turn))
+    assert is_standby()
+    waiting = threading.Thread(target=wait_for_turn)
+    waiting.start()
+    waiting.join(0.2)
+    assert waiting.is_alive()
+
+    turn.touch()
+    waiting.join(10)
+
+    assert not waiting.is_alive()
+    assert not is_standby()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from include.stream.phase import Phase
+from include.stream.query_reports import Phase
 from spark_jobs.streaming import mode_choice
 from spark_jobs.streaming.mode_choice import BEHIND_S, RECOVERED_AFTER, ModeChoice
 from tests.support.query_specs import TRIGGERS

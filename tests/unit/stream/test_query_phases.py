@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from include.kafka.ends.record_ends import RecordEnds
+from include.kafka.record_ends import RecordEnds
 from include.position import Offsets
-from include.stream.phase import Phase
+from include.stream.query_reports import Phase
 from spark_jobs.streaming import lag, mode_choice, supervised_query
 from spark_jobs.streaming.query_spec import QuerySpec
 from spark_jobs.streaming.supervised_query import SupervisedQuery

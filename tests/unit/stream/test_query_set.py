@@ -3,7 +3,7 @@
 import time
 from dataclasses import replace
 
-from include.stream.phase import Phase
+from include.stream.query_reports import Phase
 from include.stream.slot_planning import SlotRank
 from spark_jobs.streaming.query_set import NO_SLOTS, SETTLING_S, QuerySet
 from spark_jobs.streaming.query_spec import QuerySpec

@@ -7,7 +7,7 @@ import pytest
 
 from include.declarations.event_types.topic_events import TopicEvents
 from include.errors import KafkaUnavailableError
-from include.stream.phase import Phase
+from include.stream.query_reports import Phase
 from spark_jobs.folding.schema_cache import KnownSchemas
 from spark_jobs.streaming import supervised_query
 from spark_jobs.streaming.query_spec import StartRefusedError

@@ -18,8 +18,7 @@ from include.read_models.balance.events import FundsAdded, FundsWithdrawn
 from include.read_models.balance.model import READ_MODEL
 from include.settings import Settings
 from include.settings.systems import system_folder
-from include.versions.explained_versions import NoVersionToExplainError
-from include.versions.explanation import Explanation, object_of, steps
+from include.versions.explanation import Explanation, NoVersionToExplainError, object_of, steps
 from include.versions.registry import VersionRegistry, change
 from include.versions.version_record import ReadModelVersions, Stage, first_version
 from spark_jobs.explain import explanation

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, expr
 
 from demo.pos.dataset import SYSTEM
-from demo.systems.pos.loyalty.model import earned_points
+from demo.systems.pos.loyalty import earned_points
 from include.declarations.catalog import Catalog
 from include.declarations.load import load_catalog
 from spark_jobs.folding.expressions.columns import field_columns
@@ -24,7 +24,7 @@ AMOUNTS = ("0.25", "-0.25", "12.34", "0.24", "0.00")
 def catalog(tmp_path: Path) -> Catalog:
     """The declarations of a copy of the system in which three per cent is revision 2."""
     copy = shutil.copytree(SYSTEM, tmp_path / "pos", ignore=shutil.ignore_patterns("__pycache__"))
-    model = copy / "loyalty" / "model.py"
+    model = copy / "loyalty.py"
     text = model.read_text(encoding="utf-8")
     assert text.count(RATES) == 1
     model.write_text(text.replace(RATES, f'{RATES[:-1]}, 2: "0.03"}}'), encoding="utf-8")

@@ -3,7 +3,7 @@
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from demo.systems.logs.browser_windows.hopping import ACCEPTED, MISSED
+from demo.systems.logs.browser_windows import ACCEPTED, MISSED
 from include.settings import Settings
 
 LATENESS_MS = Settings().stream.allowed_lateness_s * 1000

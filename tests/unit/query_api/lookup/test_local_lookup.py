@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from include.nodes.key_sample import KeySample
 from include.nodes.peers import Peers
+from include.nodes.record_requests import KeySample
 from include.settings import Settings
 from query_api.lookup import local_lookup
 from query_api.lookup.local_lookup import LocalLookup

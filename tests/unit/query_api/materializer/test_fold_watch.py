@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from include import boot_clock
-from include.kafka.compacted.report_topic import FRESH_S
+from include.kafka.compacted_topics import FRESH_S
 from include.position import Offsets
+from include.stream.folded_offsets import STANDSTILL_S
 from include.stream.query_reports import QueryReport
-from include.stream.standstill import STANDSTILL_S
 from query_api.materializer import fold_watch
 from query_api.materializer.fold_watch import FoldWatch
 

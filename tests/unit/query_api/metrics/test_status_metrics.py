@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from include.kafka.ends.open_transactions import OpenTransaction
+from include.kafka.record_ends import OpenTransaction
 from include.status.flow_status import QUIET_S, FlowKind, FlowStatus, SourceStatus, StreamStatus
 from include.stream.folded_offsets import EventTimeAhead
 from include.stream.query_reports import BatchProgress, QueryReport

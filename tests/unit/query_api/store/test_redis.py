@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from include import boot_clock
-from include.nodes.key_sample import KeySample
+from include.nodes.record_requests import KeySample
 from include.settings import Placement, Settings
 from query_api.errors import StoreDamagedError, StoreFencedError, StoreMissingError
 from query_api.store.backends import load_shared_backends

@@ -6,7 +6,7 @@ from zlib import crc32
 
 import pytest
 
-from include.nodes.key_sample import NO_SAMPLING, KeySample
+from include.nodes.record_requests import NO_SAMPLING, KeySample
 from include.position import Offsets
 from query_api.errors import StoreMissingError
 from query_api.store.base import (

@@ -12,12 +12,12 @@ from flask.testing import FlaskClient
 from include.declarations.load import read_model
 from include.files import FileLock, write_atomically
 from include.settings import Settings
-from include.versions.explained_versions import version_to_explain
 from include.versions.explanation import (
     ExplainedEvent,
     ExplainedVersion,
     Explanation,
     NotExplainedError,
+    version_to_explain,
 )
 from include.versions.version_record import first_version
 from query_api.http.answers import flask_response

@@ -7,8 +7,8 @@ from urllib.parse import quote, unquote_to_bytes
 import pytest
 from werkzeug.test import Client, TestResponse
 
-from include.kafka.record_key import MAX_KEY_BYTES, key_fault
-from include.nodes.record_target import record_target
+from include.kafka.wire_format import MAX_KEY_BYTES, key_fault
+from include.nodes.record_requests import record_target
 from include.settings import Settings
 from tests.support.http.record_keys import HARD_KEYS, random_keys
 from tests.unit.query_api.http.parcels import Node, parcels_settings

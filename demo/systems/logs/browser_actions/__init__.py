@@ -1,1 +1,0 @@
-"""Actions of each browser that has not solved a captcha: the route, the read model, its captcha requests, its API."""

@@ -1,1 +1,0 @@
-"""Actions of each browser in hopping windows of event time: the routes, the read model, its API."""

@@ -1,1 +1,0 @@
-"""The locations of active orders: the read model and its API."""

@@ -1,1 +1,0 @@
-"""Compacted topics: the newest record of each key, reports that are published every few seconds, and changelogs."""

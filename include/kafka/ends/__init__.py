@@ -1,1 +1,0 @@
-"""Where the records of a partition end, and the transactions behind which records wait."""

@@ -1,0 +1,82 @@
+"""Controls this process: it ends when its parent ends, so that a killed supervisor leaves no orphan that writes; it lowers its priority.
+
+Standard library only.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+# prctl(2): deliver this signal to the caller when the thread that created it ends. Kept over execve, cleared by fork.
+PR_SET_PDEATHSIG = 1
+# How often the parent is checked where prctl does not exist.
+POLL_INTERVAL_S = 0.5
+# sched(7), "The autogroup feature": where it is enabled, a nice value is compared within one session only.
+AUTOGROUP = Path("/proc/self/autogroup")
+
+
+def die_with_parent(parent_pid: int | None = None) -> None:
+    """Have this process killed with SIGKILL as soon as its parent ends.
+
+    On Linux the kernel does this, even after an `exec`. On other systems a thread polls the parent, but an `exec` ends it.
+
+    Args:
+        parent_pid: the expected parent, by default the current one. When it has already ended, this process ends at
+            once.
+    """
+    expected = os.getppid() if parent_pid is None else parent_pid
+    if sys.platform == "linux":
+        if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL)) != 0:
+            raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
+    else:
+        threading.Thread(target=_watch, args=(expected,), name="parent-death", daemon=True).start()
+    # The parent may have ended before the call above took effect, which sends no signal.
+    if os.getppid() != expected:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def forks_die_with_this_process() -> None:
+    """Make every process that this one forks from now on, and their children, end with their parents."""
+    forking_pid = [os.getpid()]
+
+    def remember_parent() -> None:
+        forking_pid[0] = os.getpid()
+
+    def bind_child() -> None:
+        die_with_parent(forking_pid[0])
+
+    os.register_at_fork(before=remember_parent, after_in_child=bind_child)
+
+
+def _watch(parent_pid: int) -> None:
+    while os.getppid() == parent_pid:
+        time.sleep(POLL_INTERVAL_S)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def lower_priority(niceness: int) -> None:
+    """Set the nice value (0 to 19) of this process and its future children, relative to all processes on the machine.
+
+    Afterwards this process leads its own session, unless it already led a process group.
+    """
+    if niceness == 0:
+        return
+    os.nice(niceness)
+    if sys.platform == "linux" and _leads_own_session():
+        try:
+            AUTOGROUP.write_text(str(niceness))
+        except OSError:
+            # Without the feature, the file does not exist or is not writable, and the nice value is sufficient.
+            return
+
+
+def _leads_own_session() -> bool:
+    try:
+        os.setsid()
+    except PermissionError:
+        return os.getsid(0) == os.getpid()
+    return True

@@ -1,1 +1,0 @@
-"""Trains the stream driver's JVM on synthetic events, once, so that every later driver starts faster."""
