@@ -173,7 +173,7 @@ def clip_to(live: LivePosition, source_ends: Offsets) -> LivePosition:
 
 
 def skip_before(live: LivePosition, starts: Offsets) -> LivePosition:
-    """Return the position without the source partitions of which it reaches only events before these: another version skips them."""
+    """Return the position without the source partitions that it has not read beyond these offsets: another version skips their events."""
     by_partition = {
         partition: Offsets({p: offset for p, offset in offsets.items() if offset > starts.of(p)})
         for partition, offsets in live.by_partition.items()

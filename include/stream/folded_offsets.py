@@ -128,9 +128,9 @@ class ChangelogTail:
 
 
 def is_stalled(waiting_s: float, query: QueryReport | None, real_time_interval_s: float) -> bool:
-    """Return whether the folds stand still when events have waited, and none was folded, for `waiting_s` seconds.
+    """Return whether folding has stalled, after events have waited for `waiting_s` seconds and none was folded.
 
-    A query that the driver reports as folding may have read only records that it does not fold: it stands still only when its
+    A query that the driver reports as folding may have read only records that it does not fold: it has stalled only when its
     next commit does not appear either.
     """
     is_folding = query is not None and query.is_fresh and query.phase in FOLDING

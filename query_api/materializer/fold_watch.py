@@ -1,4 +1,4 @@
-"""What follows from the offsets of an observation of the cluster: whether folds stand still, and whether a changelog has lost records.
+"""Detects, from the offsets of each observation of the cluster, folds that have stalled and changelogs that have lost records.
 
 A broker that does not sync its files loses the newest records when the machine fails, and a changelog can be deleted and recreated. A
 node that did not forget the offsets that it has answered up to would wait for them to come back.

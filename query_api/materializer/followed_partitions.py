@@ -95,12 +95,12 @@ class FollowedPartition:
 
     @classmethod
     def at(cls, stored: ChangelogPosition | None) -> "FollowedPartition":
-        """Return a partition that was read up to a stored position; None: of which nothing has been read."""
+        """Return a partition that was read up to a stored position; None: it has not been read yet."""
         return cls.from_beginning() if stored is None else cls(stored)
 
     @classmethod
     def from_beginning(cls) -> "FollowedPartition":
-        """Return a partition of which nothing has been read."""
+        """Return a partition that has not been read yet."""
         return cls(ChangelogPosition.at(0, Moment.now()))
 
     def observe_end(self, end: int, read_at: Moment) -> None:

@@ -52,7 +52,7 @@ class PortTakenError(FoldlakeError):
 
 
 def check_ports(processes: Iterable[Process]) -> None:
-    """Check that the ports of these processes, none of which is running, are free.
+    """Check that the ports of these processes are free; none of them is running.
 
     Raises:
         PortTakenError: names every port in use, the process that uses it, and the setting that changes it.

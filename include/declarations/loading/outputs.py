@@ -19,7 +19,7 @@ T = TypeVar("T", Emission, PeriodicEmission)
 class Writer:
     """A declaration that writes topics: its output, and of a later version also the declared one.
 
-    shares_topics: whether others of which the same holds may write them, too.
+    shares_topics: whether other writers that share topics may write to them, too.
     """
 
     title: str

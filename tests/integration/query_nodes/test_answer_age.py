@@ -82,7 +82,9 @@ def test_folds_that_stand_still_make_the_nodes_degraded_and_their_answers_old(fo
     produced_at = time.time()
 
     wait_until(
-        lambda: {readiness(folding, port) for port in folding.ports} == {"degraded"}, "nodes are degraded", 180
+        lambda: {readiness(folding, port) for port in folding.ports} == {"degraded"},
+        "nodes are degraded",
+        180,
     )
 
     for port in folding.ports:
@@ -98,6 +100,8 @@ def test_folds_that_stand_still_make_the_nodes_degraded_and_their_answers_old(fo
 
     fold_everything(folding)
     wait_until(
-        lambda: {readiness(folding, port) for port in folding.ports} == {"ready"}, "nodes are ready again", 180
+        lambda: {readiness(folding, port) for port in folding.ports} == {"ready"},
+        "nodes are ready again",
+        180,
     )
     assert [standstill_s(folding, port) for port in folding.ports] == [0.0, 0.0]
