@@ -1,6 +1,6 @@
 """What `stack/declaration_testing` computes is what the stream driver would write: the same plan, from source record to written record."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -20,17 +20,10 @@ from include.errors import FoldlakeError, ReadModelError
 from include.settings import CHECKOUT
 from stack.declaration_testing.records import DeadLetter
 from stack.declaration_testing.results import dead_letters, emitted, folded, routed, ticked
-from stack.declaration_testing.session import declaration_session
 from tests.support.read_models_with_rekey import daily_deposits
 
 SYSTEMS = CHECKOUT / "demo" / "systems"
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    with declaration_session() as session:
-        yield session
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """docs/read-models.md and the tutorial, followed to the letter: what they tell a newcomer to write works as it is written."""
 
 import re
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from include.read_models.balance import model as balance
 from include.settings import CHECKOUT
 from spark_jobs.folding.expressions.columns import field_columns
 from stack.declaration_testing.results import folded
-from stack.declaration_testing.session import declaration_session
 from tests.integration.declarations.run_module import run_module
 
 DOCS = CHECKOUT / "docs"
@@ -34,12 +32,6 @@ def block_with(page: str, text: str) -> str:
     return found
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    with declaration_session() as session:
-        yield session
-
-
 @pytest.fixture
 def written(tmp_path: Path) -> ReadModel:
     """The read model that a newcomer has after copying the page's first block into a folder of declarations."""
@@ -54,17 +46,16 @@ def test_the_first_block_is_the_module_that_page_and_tutorial_name() -> None:
 
 
 @pytest.mark.timeout(300)
-def test_the_page_s_own_test_folds_the_written_read_model(written: ReadModel) -> None:
-    # The block starts a session of its own, so this test runs before those that share one.
+def test_the_page_s_own_test_folds_the_written_read_model(tmp_path: Path, written: ReadModel) -> None:
+    # The block starts a session of its own, so it runs in a process of its own.
+    block = block_with("read-models.md", "declaration_session")
+    in_spark = run_module(tmp_path, "tests.integration.declarations.run_block", text=block)
     names: dict[str, Any] = {"DEPOSITS": written, "Decimal": Decimal}
-    exec(block_with("read-models.md", "declaration_session"), names)  # noqa: S102 - the page's own code
+    exec(block_with("read-models.md", "foldlake.testing"), names)  # noqa: S102 - the page's own code
 
-    in_spark = names["states"]
-    exec(block_with("read-models.md", "foldlake.testing"), names)  # noqa: S102 - as above
-
-    (state,) = in_spark.values()
+    (state,) = names["states"].values()
     assert state == {"deposits": 1, "largest": Decimal("5.00")}
-    assert names["states"] == in_spark
+    assert in_spark.splitlines()[-1] == repr(names["states"])
 
 
 @pytest.mark.timeout(300)

@@ -2,7 +2,7 @@
 
 import hashlib
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -22,16 +22,9 @@ from include.settings.systems import SYSTEMS
 from spark_jobs.folding.expressions.columns import expression_text
 from spark_jobs.folding.fold_fingerprint import fingerprint
 from stack.declaration_testing import results
-from stack.declaration_testing.session import declaration_session
 
 EVENTS = 40
 CATALOG = load_catalog(tuple(SYSTEMS / name for name in ("pos", "orders", "logs")))
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    with declaration_session() as session:
-        yield session
 
 
 def texts(rule: object) -> list[str]:
