@@ -59,7 +59,7 @@ COPY --chown=foldlake:root include/__init__.py include/files.py include/waiting.
 RUN UV_CACHE_DIR="$FOLDLAKE_TOOLS/uv" python3 -c "import os, pathlib; from stack.provisioning import launcher, layout; \
         launcher.make_ready(layout.Layout(pathlib.Path(os.environ['FOLDLAKE_TOOLS'])))" \
     && rm -rf "$FOLDLAKE_TOOLS/uv" "$HOME/.cache"
-# Trains the stream driver, which needs the code, then removes the servers, which have images of their own.
+# Trains the stream driver and the lake's jobs, which needs the code, then removes the servers, which have images of their own.
 COPY --chown=foldlake:root include ./include
 COPY --chown=foldlake:root stack ./stack
 COPY --chown=foldlake:root cli ./cli
@@ -67,7 +67,7 @@ COPY --chown=foldlake:root query_api ./query_api
 COPY --chown=foldlake:root spark_jobs ./spark_jobs
 COPY --chown=foldlake:root demo/systems ./demo/systems
 RUN ./foldlake prepare \
-    && test -f /opt/foldlake-tools/driver.aot \
+    && test -f /opt/foldlake-tools/driver.aot && test -f /opt/foldlake-tools/lake.jsa \
     && cd /opt/foldlake-tools && rm -rf bootstrap registry jars/kafka */lib/python3*/site-packages/pyspark/examples \
     && for environment in main stream; do \
         $environment/bin/python -m compileall -q -j 0 $environment/lib/python3*/site-packages > /dev/null || true; done

@@ -70,6 +70,11 @@ class Tools:
         """The ahead-of-time cache of the stream's class path, which exists if its training has succeeded."""
         return self._layout.driver_cache
 
+    @property
+    def lake_archive(self) -> Path:
+        """The archive of the classes of the lake's JVMs, which exists if its training has succeeded."""
+        return self._layout.lake_archive
+
     def jars(self, jar_set: str) -> list[Path]:
         """Jars of one set of stack/jars.lock: `kafka`, `stream` or `lake`, in the order of the file.
 

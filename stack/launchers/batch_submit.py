@@ -7,12 +7,14 @@ With a local master, such a job runs at a lower priority than the stream driver 
 
 import os
 import sys
+from pathlib import Path
 
 from include.errors import FoldlakeError
 from include.process import die_with_parent, lower_priority
 from include.settings import Settings
 from stack.launchers.early_python import start_python
 from stack.launchers.job_client import run_in_server
+from stack.launchers.lake_jvm import lake_command
 from stack.launchers.spark_submit import (
     launcher_pid,
     master_of,
@@ -45,7 +47,9 @@ def execute(settings: Settings, environment_name: str, arguments: list[str]) -> 
     scratch = scratch_dir(settings.home / "jobs")
     try:
         master = master_of(arguments)
-        command = stream_command(tools, scratch, arguments) if is_stream else lake_command(tools, arguments)
+        command = (
+            stream_command(tools, scratch, arguments) if is_stream else submit_lake(tools, scratch, arguments)
+        )
         environment = submit_environment(python, scratch, os.environ, master)
     except FoldlakeError as error:
         sys.stderr.write(f"{error}\n")
@@ -57,14 +61,17 @@ def execute(settings: Settings, environment_name: str, arguments: list[str]) -> 
     os.execve(command[0], command, environment)  # noqa: S606
 
 
-def lake_command(tools: Tools, arguments: list[str]) -> list[str]:
-    """Return the command that submits one of the lake's applications; raises FoldlakeError if a tool is missing."""
-    submit = spark_home(tools.main_python) / "bin" / "spark-submit"
-    options = ["--jars", ",".join(map(str, tools.jars("lake")))]
+def submit_lake(tools: Tools, scratch: Path, arguments: list[str]) -> list[str]:
+    """Return the command that submits one of the lake's applications: a JVM here, spark-submit for a cluster.
+
+    Raises:
+        FoldlakeError: a tool is missing, or the arguments are incomplete.
+    """
+    home = spark_home(tools.main_python)
     if master_of(arguments).startswith("local"):
-        # Before Spark's own jars. A cluster's driver has the same Hadoop as its workers.
-        options += ["--driver-class-path", ":".join(map(str, tools.hadoop_client))]
-    return [str(submit), *options, *arguments]
+        return lake_command(tools, home, scratch, arguments)
+    # A cluster's driver has the same Hadoop as its workers.
+    return [str(home / "bin" / "spark-submit"), "--jars", ",".join(map(str, tools.jars("lake"))), *arguments]
 
 
 if __name__ == "__main__":

@@ -99,7 +99,12 @@ MAIN_CLASS = "org.apache.spark.deploy.SparkSubmit"
 
 
 def jvm_command(
-    java: Path, jars: Sequence[Path], scratch: Path, arguments: Sequence[str], cache: str = ""
+    java: Path,
+    jars: Sequence[Path],
+    scratch: Path,
+    arguments: Sequence[str],
+    cache: str = "",
+    module_options: Sequence[str] = MODULE_OPTIONS,
 ) -> list[str]:
     """Return the command that runs spark-submit's arguments in a JVM.
 
@@ -108,7 +113,8 @@ def jvm_command(
         jars: the class path: Spark's jars and the connectors. The cache is valid for one order of them.
         scratch: the folder for temporary files.
         arguments: those of spark-submit; the configuration names the memory and the Java options of the driver.
-        cache: the option that reads or writes the ahead-of-time cache; empty for none.
+        cache: the option that reads or writes the ahead-of-time cache, or the archive of classes; empty for none.
+        module_options: those that Spark needs.
 
     Raises:
         SettingsError: the configuration lacks the driver's memory.
@@ -120,7 +126,7 @@ def jvm_command(
         str(java),
         f"-Xmx{config['spark.driver.memory']}",
         *config.get("spark.driver.extraJavaOptions", "").split(),
-        *MODULE_OPTIONS,
+        *module_options,
         f"-Djava.io.tmpdir={scratch}",
         *([cache] if cache else []),
         "-cp",

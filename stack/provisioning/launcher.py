@@ -15,8 +15,9 @@ from typing import NoReturn
 from include.files import FileLock, holder_of, write_atomically
 from stack.provisioning.command_names import overview
 from stack.provisioning.java import JavaNotFoundError, candidates, find_java
-from stack.provisioning.layout import CHECKOUT, DOWNLOADED, DRIVER_CACHE, PARTS, REQUIREMENTS, Layout
+from stack.provisioning.layout import CHECKOUT, DOWNLOADED, PARTS, REQUIREMENTS, Layout
 from stack.provisioning.requirements import BYTES_PER_GB, DISK_GB, python_remedy
+from stack.provisioning.trainings import TRAININGS, train
 
 HELP = ({"--help"}, {"-h"}, set[str]())
 VERSION = ({"--version"}, {"-V"})
@@ -115,8 +116,9 @@ def make_ready(layout: Layout) -> None:
         _find_java(layout)
         if not all(map(layout.is_ready, DOWNLOADED)):
             _download(layout)
-        if not layout.is_ready(DRIVER_CACHE):
-            _train_driver(layout)
+        for training in TRAININGS:
+            if not layout.is_ready(training.part):
+                train(layout, training)
 
 
 def _download(layout: Layout) -> None:
@@ -143,40 +145,6 @@ def _download(layout: Layout) -> None:
     if finished.returncode != 0:
         message = "The preparation is incomplete (see above). Run the command again to continue."
         raise PreparationError(message)
-
-
-def _train_driver(layout: Layout) -> None:
-    """Make the ahead-of-time cache of the stream driver's JVM; without it the driver works, and starts more slowly."""
-    if not (CHECKOUT / "spark_jobs" / "stream.py").exists():
-        # An image's build downloads everything before it copies the code.
-        return
-    print(
-        "Training the stream driver on synthetic events, so that it starts faster (once, about two minutes).",
-        file=sys.stderr,
-    )
-    # Only this directory: the training must not use the user's servers, or Java options that are for other programs.
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("FOLDLAKE_") and name not in {"JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"}
-    }
-    environment |= {
-        "FOLDLAKE_TOOLS": str(layout.root),
-        "JAVA_HOME": layout.stamp("java").read_text(encoding="utf-8").splitlines()[1],
-        "PYTHONPATH": str(CHECKOUT),
-    }
-    layout.mark_unready(DRIVER_CACHE)
-    layout.driver_cache.unlink(missing_ok=True)
-    command: list[str | Path] = [layout.python("main"), "-P", "-m", "stack.train_driver"]
-    trained = subprocess.run([*command, layout.driver_cache], env=environment, cwd=CHECKOUT, check=False)
-    if trained.returncode != 0:
-        print(
-            "The training has failed (see above). The stream driver works without it, and starts more slowly."
-            f" Hint: remove {layout.stamp(DRIVER_CACHE)} to have the next command repeat the training.",
-            file=sys.stderr,
-        )
-    # Also after a failure: it would keep every command from running.
-    layout.mark_ready(DRIVER_CACHE)
 
 
 @contextmanager

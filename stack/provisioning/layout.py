@@ -39,6 +39,21 @@ class Layout:
         return self.root / "driver.aot"
 
     @property
+    def lake_archive(self) -> Path:
+        """File with the classes of the lake's JVMs; missing if its training has failed."""
+        return self.root / "lake.jsa"
+
+    @property
+    def java_home(self) -> Path:
+        """The home of the Java that was found.
+
+        Raises:
+            OSError: none was.
+        """
+        lines = self.stamp("java").read_text(encoding="utf-8").splitlines()
+        return Path(lines[1]) if len(lines) > 1 else Path()
+
+    @property
     def lock(self) -> Path:
         """File that is locked during the preparation."""
         return self.root / ".lock"
@@ -50,28 +65,42 @@ class Layout:
     def is_ready(self, part: str) -> bool:
         """Whether the part is complete, and was created from this checkout's lock file."""
         try:
-            return self.stamp(part).read_text(encoding="utf-8") == fingerprint(part)
+            return self.stamp(part).read_text(encoding="utf-8") == self._content(part)
         except OSError:
             return False
 
     def mark_ready(self, part: str) -> None:
         """Write the stamp, atomically: an interruption leaves a complete stamp or none."""
-        write_atomically(self.stamp(part), fingerprint(part))
+        write_atomically(self.stamp(part), self._content(part))
 
     def mark_unready(self, part: str) -> None:
         """Remove the stamp, before changing the part."""
         self.stamp(part).unlink(missing_ok=True)
 
+    def _content(self, part: str) -> str:
+        """Return the content of a finished part's stamp: an archive of classes is valid for one build of Java."""
+        if part != LAKE_ARCHIVE:
+            return fingerprint(part)
+        return f"{fingerprint(part)}\n{self.java_home}\n{java_build(self.java_home)}\n"
+
 
 # What is downloaded, and what is made of it.
 DOWNLOADED = ("main", "stream", "jars")
 DRIVER_CACHE = "driver-cache"
-PARTS = (*DOWNLOADED, DRIVER_CACHE)
+LAKE_ARCHIVE = "lake-archive"
+TRAINED = (DRIVER_CACHE, LAKE_ARCHIVE)
+PARTS = (*DOWNLOADED, *TRAINED)
 
-# The code that decides what the cache contains.
+# The code that decides what the cache, and the archive, contain.
+STREAM_JVM = CHECKOUT / "stack" / "launchers" / "stream_jvm.py"
 CACHE_CODE = (
-    CHECKOUT / "stack" / "launchers" / "stream_jvm.py",
+    STREAM_JVM,
     CHECKOUT / "stack" / "train_driver.py",
+)
+ARCHIVE_CODE = (
+    STREAM_JVM,
+    CHECKOUT / "stack" / "launchers" / "lake_jvm.py",
+    CHECKOUT / "stack" / "train_lake.py",
 )
 
 
@@ -80,9 +109,20 @@ def fingerprint(part: str) -> str:
     return hashlib.sha256(b"".join(source.read_bytes() for source in _sources(part))).hexdigest()
 
 
+def java_build(home: Path) -> str:
+    """Return what identifies a build of Java: the properties that it comes with, or the size of its library without them."""
+    try:
+        return (home / "release").read_text(encoding="utf-8")
+    except OSError:
+        return str((home / "lib" / "server" / "libjvm.so").stat().st_size)
+
+
 def _sources(part: str) -> tuple[Path, ...]:
     if part == DRIVER_CACHE:
         return (REQUIREMENTS["stream"], JARS_LOCK, *CACHE_CODE)
+    if part == LAKE_ARCHIVE:
+        # Hadoop's client is one of the stream's.
+        return (REQUIREMENTS["main"], REQUIREMENTS["stream"], JARS_LOCK, *ARCHIVE_CODE)
     return (JARS_LOCK if part == "jars" else REQUIREMENTS[part],)
 
 
