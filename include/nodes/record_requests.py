@@ -25,6 +25,13 @@ class KeySample:
 
 
 NO_SAMPLING = KeySample()
+# The columns of a stream of records, with the functions of pyarrow that make their types: the key in UTF-8, the changelog's value, the number
+# of events in it, and the offset of its record in the changelog.
+RECORD_COLUMNS = MappingProxyType(
+    {"key": "string", "value": "binary", "event_count": "int64", "offset": "int64"}
+)
+# Metadata of a batch: the changelog offset that the store had read at least, and whether it is the last one.
+BATCH_POSITION, BATCH_END = "position", "end"
 
 
 def records_path(read_model: str) -> str:

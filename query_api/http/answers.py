@@ -3,6 +3,9 @@
 These are the node, its role, the version, the record's position and the answer's age.
 """
 
+from collections.abc import Iterator
+from contextlib import ExitStack
+
 from flask import Response
 
 from include.nodes.peers import AS_OF_HEADER, LAG_HEADER, SERVED_HEADER, VERSION_HEADER, ServedOffset
@@ -78,3 +81,19 @@ def flask_response(reply: Reply) -> Response:
 def metrics_response(text: bytes) -> Response:
     """Return a page of metrics in Prometheus' text format."""
     return Response(text, content_type=PROMETHEUS_TYPE, headers=dict([CACHE_CONTROL]))
+
+
+class StreamBody:
+    """The body of a response. `close` returns what the stream uses, also if nothing was sent."""
+
+    def __init__(self, frames: Iterator[bytes], used: ExitStack) -> None:
+        self._frames = frames
+        self._used = used
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Return the frames."""
+        return self._frames
+
+    def close(self) -> None:
+        """End the stream."""
+        self._used.close()

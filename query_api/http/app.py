@@ -52,8 +52,8 @@ def create_app(
     apis = catalog.apis
     areas, listing = Areas(apis), ModelListing(lookups)
     look_up = partial(record_reply, router, key=None)
-    app.register_blueprint(listing_blueprint(lookups, listing, areas, look_up))
     slots = ClientSlots(settings.node.http_streams, settings.node.max_client_share)
+    app.register_blueprint(listing_blueprint(lookups, listing, areas, look_up, slots))
     streams = ChangeStreams(lookups.local, listing.pages, feeds, areas, slots)
     app.register_blueprint(changes_blueprint(streams, lambda: feeds.is_stopped))
     app.register_blueprint(map_blueprint(settings.node.name, areas))

@@ -6,25 +6,27 @@ request is a lookup of its record.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from flask import Blueprint, Response, request
 
 from include.nodes.peers import VERSION_HEADER
 from include.nodes.record_requests import KeySample
-from query_api.http.answers import NODE_HEADER, age_headers, combined_headers
+from query_api.http.answers import NODE_HEADER, StreamBody, age_headers, combined_headers
 from query_api.http.json_text import dumps, record_fields
 from query_api.http.lookups.router import KEY_PARAMETER, version_number
 from query_api.http.problems import ProblemError
 from query_api.http.request_parameters import Areas, parameters, require_prefix
 from query_api.lookup.bounding_box import Area
+from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
 from query_api.lookup.local_lookup import LocalLookup
 from query_api.lookup.lookup_results import AnswerAge, LocalPage
 from query_api.lookup.lookups import Lookups
 from query_api.lookup.model_pages import Cursor, InvalidCursorError, ModelPages, Part, PartQuery
 from query_api.lookup.routing import KeyLocation
-from query_api.store.base import KeyRange
+from query_api.store.base import KeyRange, Page
 
 # Read for one page of a box, whose records may be few: decoding them occupies a worker for about 0.1 s.
 READ_RECORDS = 5000
@@ -37,7 +39,7 @@ class PageRecords(NamedTuple):
     next: bytes | None
 
 
-def page_records(local: LocalLookup, found: LocalPage, area: Area | None, limit: int) -> PageRecords:
+def page_records(local: LocalLookup, found: LocalPage[Page], area: Area | None, limit: int) -> PageRecords:
     """Return at most `limit` records of a page of this node's store, in an area if one is given; raises LookupFailedError."""
     decode = local.decoder(found)
     records: list[dict[str, Any]] = []
@@ -94,6 +96,8 @@ class ModelListing:
 
 
 OF_PARTITION = frozenset({"partition", "version", "after", "limit", "sample", "within", "prefix"})
+OF_STREAM = frozenset({"format", "partition", "version", "after", "prefix"})
+ARROW = "arrow"
 OF_MODEL = frozenset({"version", "cursor", "limit", "within", "prefix"})
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 1000
@@ -102,9 +106,16 @@ SAMPLE = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 
 
 def listing_blueprint(
-    lookups: Lookups, models: ModelListing, areas: Areas, look_up: Callable[[str], Response]
+    lookups: Lookups,
+    models: ModelListing,
+    areas: Areas,
+    look_up: Callable[[str], Response],
+    streams: ClientSlots,
 ) -> Blueprint:
-    """Return the listings as a Flask blueprint. look_up: answers a request with a key, given the read model's name."""
+    """Return the listings as a Flask blueprint.
+
+    look_up: answers a request with a key, given the read model's name. streams: limits how many records are streamed at a time.
+    """
     blueprint = Blueprint("listing", __name__)
     local = lookups.local
 
@@ -113,6 +124,8 @@ def listing_blueprint(
         if KEY_PARAMETER in request.args:
             return look_up(name)
         query = request.query_string.decode("latin-1")
+        if "format" in request.args:
+            return _stream(local, streams, name, parameters(query, OF_STREAM))
         is_of_model = "partition" not in request.args
         given = parameters(query, OF_MODEL if is_of_model else OF_PARTITION)
         limit = _number("limit", given.get("limit"), DEFAULT_LIMIT, 1, MAX_LIMIT)
@@ -126,20 +139,48 @@ def listing_blueprint(
         sample = _sample(given.get("sample"))
         location = local.locate_partition(name, partition, version)
         found = local.page(location, after, read_limit(area, limit), sample, KeyRange(prefix))
-        headers = {
-            "Cache-Control": "no-store",
-            VERSION_HEADER: str(location.version),
-            NODE_HEADER: location.state.node,
-            "Foldlake-Role": location.role.value,
-            **dict(age_headers(found.partition)),
-        }
+        headers = _headers(found)
         body = _json(found, page_records(local, found, area, limit))
         return Response(body, content_type="application/json", headers=headers)
 
     return blueprint
 
 
-def _json(found: LocalPage, page: PageRecords) -> str:
+def _headers(found: LocalPage[Any]) -> dict[str, str]:
+    location = found.location
+    return {
+        "Cache-Control": "no-store",
+        VERSION_HEADER: str(location.version),
+        NODE_HEADER: location.state.node,
+        "Foldlake-Role": location.role.value,
+        **dict(age_headers(found.partition)),
+    }
+
+
+def _stream(local: LocalLookup, streams: ClientSlots, name: str, given: Mapping[str, str]) -> Response:
+    """Answer with all records of a partition as one stream; raises ProblemError, LookupFailedError."""
+    # It imports pyarrow and numpy, which most workers never need.
+    from query_api.http.record_stream import MEDIA_TYPE, RecordStream  # noqa: PLC0415
+
+    if given["format"] != ARROW:
+        raise ProblemError(400, "invalid-format", f"format must be {ARROW}, or be left out for JSON.")
+    partition = _number("partition", given.get("partition"), None, 0, 10**MAX_DIGITS)
+    after, prefix = (
+        require_prefix(parameter, given.get(parameter, ""), local.max_key_bytes)
+        for parameter in ("after", "prefix")
+    )
+    location = local.locate_partition(name, partition, version_number(given.get("version")))
+    with ExitStack() as opening:
+        try:
+            opening.enter_context(streams.slot(request.remote_addr or ""))
+        except NoFreeSlotError as error:
+            raise ProblemError(503, "too-many-streams", f"{error}.", retry_after_s=5) from error
+        stream = RecordStream(local, location, after, KeyRange(prefix))
+        body = StreamBody(iter(stream), opening.pop_all())
+    return Response(body, content_type=MEDIA_TYPE, headers=_headers(stream.first))
+
+
+def _json(found: LocalPage[Page], page: PageRecords) -> str:
     location = found.location
     return dumps(
         {

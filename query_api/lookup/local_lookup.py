@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import MappingProxyType
+from typing import TypeVar
 
 from include.kafka.record_schema import RecordSchema
 from include.kafka.state_record import StateRecord, decode_state_record
@@ -20,8 +21,17 @@ from query_api.lookup.position_bound import MAX_WAIT_S, CommitWait, PositionBoun
 from query_api.lookup.routing import KeyLocation, partition_of
 from query_api.lookup.served_offsets import ServedOffsets
 from query_api.store.backends import store_directory
-from query_api.store.base import ALL_KEYS, ChangelogPosition, KeyRange, StoredRecord
+from query_api.store.base import (
+    ALL_KEYS,
+    ChangelogPosition,
+    KeyRange,
+    Page,
+    StoredRecord,
+    StoreReader,
+)
+from query_api.store.stored_form import BadRecordError
 
+T = TypeVar("T")
 SOURCE_OFFSET_NAME = SOURCE_OFFSET.name
 # Every worker frees the disk space of a removed store within this time.
 WATCH_INTERVAL_S = 5.0
@@ -163,15 +173,24 @@ class LocalLookup:
 
     def page(
         self, location: KeyLocation, after: bytes, limit: int, sample: KeySample, keys: KeyRange = ALL_KEYS
-    ) -> LocalPage:
+    ) -> LocalPage[Page]:
         """Return some of the partition's records from this node's store; raises LookupFailedError."""
+        return self.read_partition(
+            location,
+            lambda store: store.scan(location.partition, keys, after=after, limit=limit, sample=sample),
+        )
+
+    def read_partition(self, location: KeyLocation, read: Callable[[StoreReader], T]) -> LocalPage[T]:
+        """Return what is read of a partition from this node's store; raises LookupFailedError, also for BadRecordError."""
         partition = self._ready_partition(location)
         try:
             store = self._store(location).reader
             # Before the scan: a commit in between brings records from after the position, never the reverse.
             position = store.positions().get(location.partition)
-            page = store.scan(location.partition, keys, after=after, limit=limit, sample=sample)
-            return LocalPage(location, partition, page, store, position.next_offset if position else 0)
+            return LocalPage(location, partition, read(store), store, position.next_offset if position else 0)
+        except BadRecordError as error:
+            path = self._directory.path(location.model.name, location.version)
+            raise self._not_readable(location, StoreDamagedError.at(path, str(error))) from error
         except (StoreDamagedError, StoreMissingError) as error:
             raise self._not_readable(location, error) from error
 
@@ -223,7 +242,7 @@ class LocalLookup:
         """Return the whole state record of an answer, with its logical types; raises LookupFailedError."""
         return self.decoder(answer)(answer.record)
 
-    def decoder(self, found: LocalAnswer | LocalPage) -> Callable[[StoredRecord], StateRecord]:
+    def decoder(self, found: LocalAnswer | LocalPage[Page]) -> Callable[[StoredRecord], StateRecord]:
         """Return a decoder that uses the schemas of the store that the records were read from, and caches them.
 
         The version's current store may be another one by now, and be empty. The decoder raises LookupFailedError.

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from include.nodes.peers import AS_OF_HEADER, LAG_HEADER
 from query_api.cluster.node_state import PartitionState
 from query_api.lookup.routing import KeyLocation, Role
-from query_api.store.base import Page, StoredRecord, StoreReader
+from query_api.store.base import StoredRecord, StoreReader
 
+T = TypeVar("T")
 _AS_OF, _LAG = AS_OF_HEADER.lower(), LAG_HEADER.lower()
 
 
@@ -30,12 +31,12 @@ class LocalAnswer(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LocalPage:
-    """Some records of a partition, and the store they were read from, which had read the changelog up to `next_offset`."""
+class LocalPage(Generic[T]):
+    """Some records of a partition, in any form, and the store they were read from, which had read the changelog up to `next_offset`."""
 
     location: KeyLocation
     partition: PartitionState
-    page: Page
+    page: T
     store: StoreReader
     next_offset: int
 

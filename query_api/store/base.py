@@ -5,7 +5,7 @@ positions and schemas visible together. Keys are ordered as bytes. A backend is 
 (backends.py finds it); decision 11 describes it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -42,6 +42,17 @@ class Page(NamedTuple):
     records: list[tuple[bytes, StoredRecord]]
     next: bytes | None
     total: int
+
+
+class StoredBatch(NamedTuple):
+    """Some records of a partition in the order of their keys, in the form in which the store keeps them (stored_form.py).
+
+    next: as of a page.
+    """
+
+    keys: Sequence[bytes]
+    stored: Sequence[bytes]
+    next: bytes | None
 
 
 @dataclass(frozen=True)
@@ -141,6 +152,11 @@ class StoreReader(Protocol):
         The scan reads a bounded number of keys, so a page of a small sample can be short or empty although it is
         not the last.
         """
+
+    def batch(
+        self, partition: int, keys: KeyRange = ALL_KEYS, *, after: bytes = b"", limit: int
+    ) -> StoredBatch:
+        """Return at most `limit` records of a range of keys as they are stored: their checksums are not compared. after: as of `scan`."""
 
     def count(self, partition: int) -> int:
         """Return the number of records in a partition."""

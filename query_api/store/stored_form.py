@@ -13,7 +13,7 @@ from query_api.store.base import Binding, ChangelogPosition, StoredRecord
 
 _CHECKSUM = struct.Struct(">I")
 _POSITION = struct.Struct(">qq")
-_BODY_START = _CHECKSUM.size
+CHECKSUM_BYTES = _CHECKSUM.size
 HEADER_BYTES = _CHECKSUM.size + _POSITION.size
 
 
@@ -30,11 +30,11 @@ def pack(key: bytes, event_count: int, offset: int, value: bytes) -> bytes:
 def unpack(key: bytes, stored: bytes) -> StoredRecord:
     """Deserialize a record; raises BadRecordError when the checksum does not match."""
     if len(stored) < HEADER_BYTES or _CHECKSUM.unpack_from(stored)[0] != crc32(
-        stored[_BODY_START:], crc32(key)
+        stored[CHECKSUM_BYTES:], crc32(key)
     ):
         message = f"checksum of the record of key {key!r} does not match"
         raise BadRecordError(message)
-    event_count, offset = _POSITION.unpack_from(stored, _BODY_START)
+    event_count, offset = _POSITION.unpack_from(stored, CHECKSUM_BYTES)
     return StoredRecord(stored[HEADER_BYTES:], event_count, offset)
 
 
@@ -42,7 +42,7 @@ def event_count_of(stored: bytes) -> int:
     """Return the event count of a stored record without verifying the checksum; -1 when the record is too short."""
     if len(stored) < HEADER_BYTES:
         return -1
-    return int(_POSITION.unpack_from(stored, _BODY_START)[0])
+    return int(_POSITION.unpack_from(stored, CHECKSUM_BYTES)[0])
 
 
 def dump_position(position: ChangelogPosition) -> bytes:

@@ -1,6 +1,6 @@
 """`GET /api/read-models/<name>/changes`: the stream of what happens to the keys of a read model, from any node."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +13,7 @@ from query_api.changes.change_feeds import ChangeFeed, ChangeFeeds, FeedSource
 from query_api.changes.key_change import Selection
 from query_api.changes.recent_changes import InvalidPositionError, RecentChanges, StreamPosition
 from query_api.changes.resumption import why_not_resumable
-from query_api.http.answers import NODE_HEADER
+from query_api.http.answers import NODE_HEADER, StreamBody
 from query_api.http.changes.change_stream import ChangeStream, StreamStart
 from query_api.http.changes.events import Snapshot
 from query_api.http.lookups.router import version_number
@@ -45,22 +45,6 @@ class StreamRequest:
     selection: Selection
     position: StreamPosition | None
     wants_snapshot: bool
-
-
-class StreamBody:
-    """The body of a response. `close` returns what the stream uses, also if nothing was sent."""
-
-    def __init__(self, frames: Iterator[bytes], used: ExitStack) -> None:
-        self._frames = frames
-        self._used = used
-
-    def __iter__(self) -> Iterator[bytes]:
-        """Return the frames."""
-        return self._frames
-
-    def close(self) -> None:
-        """End the stream."""
-        self._used.close()
 
 
 class ChangeStreams:

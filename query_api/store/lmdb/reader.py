@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 from zlib import crc32
@@ -10,7 +11,7 @@ import lmdb
 
 from include.nodes.record_requests import NO_SAMPLING, KeySample
 from query_api.errors import StoreDamagedError, StoreMissingError
-from query_api.store.base import ALL_KEYS, ChangelogPosition, KeyRange, Page, StoredRecord
+from query_api.store.base import ALL_KEYS, ChangelogPosition, KeyRange, Page, StoredBatch, StoredRecord
 from query_api.store.lmdb import layout
 from query_api.store.stored_form import load_position, unpack
 
@@ -111,17 +112,38 @@ class LmdbReader:
         def read(transaction: "lmdb.Transaction[bytes]") -> Page:
             cursor = transaction.cursor(db=database)
             found: list[tuple[bytes, StoredRecord]] = []
-            there = _seek(cursor, keys.first, after)
-            last = after
-            for _ in range(MAX_SCANNED_KEYS):
-                if not there or len(found) == limit or (upper is not None and cursor.key() >= upper):
-                    break
-                last = cursor.key()
-                if sample.buckets == 1 or crc32(last) % sample.buckets == sample.bucket:
-                    found.append((last, unpack(last, cursor.value())))
-                there = cursor.next()
-            is_more = there and (upper is None or cursor.key() < upper)
+            last, is_more = after, False
+            if _seek(cursor, keys.first, after):
+                for scanned, (key, stored) in enumerate(cursor.iternext()):
+                    if upper is not None and key >= upper:
+                        break
+                    if len(found) == limit or scanned == MAX_SCANNED_KEYS:
+                        is_more = True
+                        break
+                    last = key
+                    if sample.buckets == 1 or crc32(key) % sample.buckets == sample.bucket:
+                        found.append((key, unpack(key, stored)))
             return Page(found, last if is_more else None, transaction.stat(database)["entries"])
+
+        return self._in_transaction(database, read)
+
+    def batch(
+        self, partition: int, keys: KeyRange = ALL_KEYS, *, after: bytes = b"", limit: int
+    ) -> StoredBatch:
+        """Return at most `limit` records of a range of keys as they are stored, in one transaction; see StoreReader.batch."""
+        database, upper = self._records[partition], keys.upper
+
+        def read(transaction: "lmdb.Transaction[bytes]") -> StoredBatch:
+            cursor = transaction.cursor(db=database)
+            if not _seek(cursor, keys.first, after):
+                return StoredBatch((), (), None)
+            # One more than the limit: whether there is a next batch.
+            found = list(islice(cursor.iternext(), limit + 1))
+            if upper is not None and found[-1][0] >= upper:
+                found = [entry for entry in found if entry[0] < upper]
+            is_more = len(found) > limit
+            names, stored = zip(*found[:limit], strict=True) if found else ((), ())
+            return StoredBatch(names, stored, names[-1] if is_more else None)
 
         return self._in_transaction(database, read)
 

@@ -9,7 +9,7 @@ from valkey.exceptions import ValkeyError
 
 from include.nodes.record_requests import NO_SAMPLING, KeySample
 from query_api.errors import StoreDamagedError, StoreMissingError
-from query_api.store.base import ALL_KEYS, ChangelogPosition, KeyRange, Page, StoredRecord
+from query_api.store.base import ALL_KEYS, ChangelogPosition, KeyRange, Page, StoredBatch, StoredRecord
 from query_api.store.redis.layout import HEAD, SCAN, Head, StoreKeys, read_heads
 from query_api.store.redis.server import Client, RedisServer, Unanswered
 from query_api.store.stored_form import BadRecordError, unpack
@@ -68,21 +68,32 @@ class RedisReader:
         sample: KeySample = NO_SAMPLING,
     ) -> Page:
         """Return at most `limit` records of a range of keys; see StoreReader.scan."""
-        first, upper = max(keys.first, after), keys.upper
-        low = b"-" if not first else (b"(" if first == after else b"[") + first
-        high = b"+" if upper is None else b"(" + upper
-        if upper is not None and first >= upper:
-            low, high = b"+", b"-"  # an empty range
+        bounds = _bounds(keys, after)
         if sample.buckets > 1:
-            return self._scan_sample(partition, (low, high), limit, sample)
+            return self._scan_sample(partition, bounds, limit, sample)
+        total, batch = self._scan(partition, bounds, limit)
+        page = self._all_unpacked(zip(batch.keys, batch.stored, strict=True))
+        return Page(list(page.items()), batch.next, total)
+
+    def batch(
+        self, partition: int, keys: KeyRange = ALL_KEYS, *, after: bytes = b"", limit: int
+    ) -> StoredBatch:
+        """Return at most `limit` records of a range of keys as they are stored; see StoreReader.batch."""
+        return self._scan(partition, _bounds(keys, after), limit)[1]
+
+    def _scan(self, partition: int, bounds: tuple[bytes, bytes], limit: int) -> tuple[int, StoredBatch]:
+        """Return the number of records in the partition, and at most `limit` of those between two bounds."""
         names = [self._keys.records(partition), self._keys.order(partition)]
         before = self._heads.get(partition)
         total, found, (head, *records) = self._call(
-            lambda _: self._server.run(SCAN, names, (low, high, limit + 1))
+            lambda _: self._server.run(SCAN, names, (*bounds, limit + 1))
         )
         self._check(partition, head, before)
-        page = self._all_unpacked(zip(found[:limit], records, strict=False))
-        return Page(list(page.items()), found[limit - 1] if len(found) > limit else None, total)
+        following = found[limit - 1] if len(found) > limit else None
+        stored = [
+            (key, record) for key, record in zip(found[:limit], records, strict=False) if record is not None
+        ]
+        return total, StoredBatch([key for key, _ in stored], [record for _, record in stored], following)
 
     def _scan_sample(
         self, partition: int, bounds: tuple[bytes, bytes], limit: int, sample: KeySample
@@ -181,3 +192,12 @@ class RedisReader:
 
     def _all_unpacked(self, records: Iterable[tuple[bytes, bytes | None]]) -> dict[bytes, StoredRecord]:
         return {key: self._unpacked(key, record) for key, record in records if record is not None}
+
+
+def _bounds(keys: KeyRange, after: bytes) -> tuple[bytes, bytes]:
+    """Return the bounds of a range of keys that are greater than `after`, in the server's form."""
+    first, upper = max(keys.first, after), keys.upper
+    if upper is not None and first >= upper:
+        return b"+", b"-"  # an empty range
+    low = b"-" if not first else (b"(" if first == after else b"[") + first
+    return low, b"+" if upper is None else b"(" + upper
