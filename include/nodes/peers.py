@@ -92,14 +92,8 @@ class Peer:
     free: one item for each request that may be added; shared by the clients of all nodes.
     """
 
-    def __init__(
-        self,
-        url: str,
-        free: "deque[None] | None" = None,
-        max_response_bytes: int = MAX_RESPONSE_BYTES,
-    ) -> None:
+    def __init__(self, url: str, free: "deque[None] | None" = None) -> None:
         self._free = deque([None] * CONCURRENT_REQUESTS) if free is None else free
-        self._max_response_bytes = max_response_bytes
         parts = urlsplit(url)
         self._address = (parts.hostname or "", parts.port or 80)
         self._host = parts.netloc
@@ -167,7 +161,7 @@ class Peer:
         try:
             connection.settimeout(timeout_s)
             connection.sendall(request)
-            response = _receive(connection, self._max_response_bytes)
+            response = _receive(connection)
         except BaseException:
             connection.close()
             raise
@@ -178,7 +172,7 @@ class Peer:
         return response
 
 
-def _receive(connection: socket.socket, max_response_bytes: int) -> PeerResponse:
+def _receive(connection: socket.socket) -> PeerResponse:
     received = connection.recv(RECEIVE_BYTES)
     while END_OF_HEAD not in received:
         more = connection.recv(RECEIVE_BYTES) if received else b""
@@ -198,8 +192,8 @@ def _receive(connection: socket.socket, max_response_bytes: int) -> PeerResponse
         length = int(headers["content-length"])
     except (KeyError, ValueError, IndexError) as error:
         raise ConnectionResetError(f"not a response of a query node: {status_line[:80]!r}") from error
-    if length > max_response_bytes:
-        raise ConnectionResetError(f"a response of {length} bytes, over the limit of {max_response_bytes}")
+    if length > MAX_RESPONSE_BYTES:
+        raise ConnectionResetError(f"a response of {length} bytes, over the limit of {MAX_RESPONSE_BYTES}")
     if len(body) < length:
         body = _rest_of_body(connection, body, length)
     return PeerResponse(status, headers, body)
@@ -218,9 +212,8 @@ def _rest_of_body(connection: socket.socket, begun: bytes, length: int) -> bytes
 class Peers:
     """The clients of all nodes, by URL. One for each HTTP worker process, check or rebuild stage."""
 
-    def __init__(self, max_response_bytes: int = MAX_RESPONSE_BYTES) -> None:
+    def __init__(self) -> None:
         self._peers: dict[str, Peer] = {}
-        self._max_response_bytes = max_response_bytes
         self._free: deque[None] = deque([None] * CONCURRENT_REQUESTS)
         self._adding = threading.Lock()
 
@@ -229,7 +222,7 @@ class Peers:
         peer = self._peers.get(url)
         if peer is None:
             with self._adding:
-                peer = self._peers.setdefault(url, Peer(url, self._free, self._max_response_bytes))
+                peer = self._peers.setdefault(url, Peer(url, self._free))
         return peer
 
     def close(self) -> None:

@@ -1,8 +1,7 @@
-"""Reads the contents of each query node's own store: its partitions, its records page by page, single records."""
+"""Reads the contents of each query node's own store: its partitions, numbers of keys and single records."""
 
 import json
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import urlencode
@@ -15,18 +14,14 @@ from include.kafka.topics import admin_client
 from include.nodes.node_url import PeerRule
 from include.nodes.partition_report import reports_of
 from include.nodes.peers import HOP_ANY, REASON_HEADER, PeerDownError, PeerResponse, Peers
-from include.nodes.record_requests import NO_SAMPLING, KeySample, record_target, records_path
+from include.nodes.record_requests import record_target, records_path
 from include.nodes.routing_table import RoutingTable, routing_table
 from include.settings import Placement
 from include.waiting import wait_for
 
-# 500 small records are 70 kB and occupy a node's worker for about 15 ms, which hardly delays a lookup.
-PAGE_RECORDS = 500
 REQUEST_TIMEOUT_S = 10.0
 RETRY_S = 0.2
 OWNER, STANDBY = "owner", "standby"
-# A page is not cut, so it is as large as its records.
-MAX_PAGE_BYTES = 1024 * 1024 * 1024
 RETRIED = {HTTPStatus.MISDIRECTED_REQUEST, *BUSY}
 UNKNOWN_KEY = "unknown-key"
 
@@ -80,7 +75,7 @@ class NodeClient:
         self._model = model
         self._version = version
         self._source_topic = source_topic
-        self._nodes = Peers(MAX_PAGE_BYTES)
+        self._nodes = Peers()
 
     def close(self) -> None:
         """Close the connections."""
@@ -102,24 +97,14 @@ class NodeClient:
         wait_for(look, timeout_s=wait_s, poll_s=RETRY_S)
         return found
 
-    def pages(self, replica: PartitionReplica, sample: KeySample, wait_s: float) -> Iterator[str]:
-        """Yield each page of a partition as JSON text.
-
-        Raises ReplicaUnavailableError when the node does not return a page within `wait_s`: the time applies to
-        each page, because the number of pages depends on the partition.
-        """
-        after: str | None = ""
-        while after is not None:
-            page = self._page(replica, PAGE_RECORDS, time.monotonic() + wait_s, after, sample)
-            yield page
-            after = json.loads(page)["next"]
-
     def key_count(self, replica: PartitionReplica, deadline_s: float) -> int:
         """Return the number of keys of a partition on this node; raises ReplicaUnavailableError.
 
         deadline_s: when to give up, on the clock of time.monotonic().
         """
-        return int(json.loads(self._page(replica, 1, deadline_s))["total"])
+        query = {"partition": replica.partition, "version": self._version, "limit": 1}
+        response = self._get(replica, f"{self._records}?{urlencode(query)}", deadline_s)
+        return int(json.loads(response.body)["total"])
 
     def record(self, replica: PartitionReplica, key: str, deadline_s: float) -> str | None:
         """Return a key's record on this node as JSON text, or None if it has none; raises ReplicaUnavailableError.
@@ -129,20 +114,6 @@ class NodeClient:
         target = record_target(self._model, key, {"version": self._version})
         response = self._get(replica, target, deadline_s)
         return None if response.status == HTTPStatus.NOT_FOUND else response.body.decode()
-
-    def _page(
-        self,
-        replica: PartitionReplica,
-        limit: int,
-        deadline_s: float,
-        after: str = "",
-        sample: KeySample = NO_SAMPLING,
-    ) -> str:
-        """Return records of the replica's partition as JSON text; raises ReplicaUnavailableError."""
-        query = {"partition": replica.partition, "version": self._version, "limit": limit, "after": after}
-        if sample.parameter is not None:
-            query["sample"] = sample.parameter
-        return self._get(replica, f"{self._records}?{urlencode(query)}", deadline_s).body.decode()
 
     def _find_replicas(self) -> Replicas:
         routing = self._routing()

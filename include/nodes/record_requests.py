@@ -30,6 +30,9 @@ NO_SAMPLING = KeySample()
 RECORD_COLUMNS = MappingProxyType(
     {"key": "string", "value": "binary", "event_count": "int64", "offset": "int64"}
 )
+# The value of `format`, and the media type of the answer.
+ARROW = "arrow"
+ARROW_TYPE = "application/vnd.apache.arrow.stream"
 # Metadata of a batch: the changelog offset that the store had read at least, and whether it is the last one.
 BATCH_POSITION, BATCH_END = "position", "end"
 

@@ -1,4 +1,7 @@
-"""Reads all records of a partition from a query node as one stream, and continues after an interruption."""
+"""Reads all records of a partition from a query node as one stream, and continues after an interruption.
+
+Apart from the client of records, because pyarrow takes time and memory to import.
+"""
 
 import time
 from collections.abc import Iterator
@@ -9,10 +12,10 @@ from urllib.parse import urlencode, urlsplit
 
 import pyarrow as pa
 
-from include.errors import FoldlakeError
 from include.http_replies import BUSY
 from include.nodes.peers import HOP_ANY, HOP_HEADER
-from include.nodes.record_requests import BATCH_END, BATCH_POSITION, records_path
+from include.nodes.record_client import PartitionReplica, ReplicaUnavailableError
+from include.nodes.record_requests import ARROW, ARROW_TYPE, BATCH_END, KeySample, records_path
 
 # A node sends each batch as soon as it has read it.
 ANSWER_TIMEOUT_S = 10.0
@@ -21,66 +24,61 @@ RETRIED = {HTTPStatus.MISDIRECTED_REQUEST, *BUSY}
 MAX_SHOWN = 200
 
 
-class StreamUnavailableError(FoldlakeError):
-    """A node rejected the request for a stream of records, or sent nothing for too long."""
+class _RejectedError(Exception):
+    """The answer has no records, and will have none."""
 
 
-class RecordStreamClient:
-    """Reads one partition of a version of a read model from one node.
+def stream_records(
+    replica: PartitionReplica, read_model: str, version: int, sample: KeySample, wait_s: float
+) -> Iterator[pa.RecordBatch]:
+    """Yield the records of a partition on a node in the order of their keys, in batches with RECORD_COLUMNS.
 
-    url: of the node. wait_s: how long it may send nothing before the stream is given up.
+    All records of a batch are of one commit; a later batch may be of a later one. After an interruption, the stream continues after
+    the last key that was received.
+    Raises ReplicaUnavailableError when the node rejects the request, or sends no batch for `wait_s`.
     """
+    what, path = f"{replica.name} at {replica.url}", records_path(read_model)
+    query: dict[str, str | int] = {"format": ARROW, "partition": replica.partition, "version": version}
+    if sample.parameter is not None:
+        query["sample"] = sample.parameter
+    after, waiting_since_s = "", time.monotonic()
+    while True:
+        try:
+            for batch, is_last in _request(replica.url, f"{path}?{urlencode({**query, 'after': after})}"):
+                yield batch
+                if is_last:
+                    return
+                waiting_since_s = time.monotonic()
+                if len(batch):
+                    after = batch.column("key")[-1].as_py()
+            reason = "the stream ended early"
+        except _RejectedError as error:
+            raise ReplicaUnavailableError(f"{what} rejected {path}: {error}") from error
+        except (OSError, HTTPException, pa.ArrowInvalid) as error:
+            reason = str(error) or type(error).__name__
+        if time.monotonic() - waiting_since_s > wait_s:
+            raise ReplicaUnavailableError(f"{what} does not respond to {path}: {reason}")
+        time.sleep(RETRY_S)
 
-    def __init__(self, url: str, read_model: str, version: int, partition: int, wait_s: float) -> None:
-        self._url = urlsplit(url)
-        self._path = records_path(read_model)
-        self._query = {"format": "arrow", "partition": partition, "version": version}
-        self._wait_s = wait_s
 
-    def batches(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield each batch with the changelog offset that the store had read at least.
+def _request(url: str, target: str) -> Iterator[tuple[pa.RecordBatch, bool]]:
+    """Yield each batch of a response, and whether it is the last one."""
+    address = urlsplit(url)
+    connection = HTTPConnection(address.hostname or "", address.port, timeout=ANSWER_TIMEOUT_S)
+    with closing(connection):
+        connection.request("GET", target, headers={HOP_HEADER: HOP_ANY})
+        response = connection.getresponse()
+        _require_stream(response)
+        with pa.ipc.open_stream(response) as reader:
+            for batch, metadata in reader.iter_batches_with_custom_metadata():
+                yield batch, BATCH_END.encode() in (metadata or {})
 
-        The columns are key, value, event_count and offset, ordered by key. A batch is of one commit; a later one may be of a later commit.
-        Raises StreamUnavailableError.
-        """
-        after = ""
-        waiting_since_s = time.monotonic()
-        while True:
-            try:
-                for position, is_last, batch in self._request(after):
-                    yield position, batch
-                    if is_last:
-                        return
-                    waiting_since_s = time.monotonic()
-                    if len(batch):
-                        after = batch.column("key")[-1].as_py()
-                reason = "the stream ended early"
-            except (OSError, HTTPException, pa.ArrowInvalid) as error:
-                reason = str(error) or type(error).__name__
-            if time.monotonic() - waiting_since_s > self._wait_s:
-                raise StreamUnavailableError(f"{self._url.geturl()} sends no records: {reason}")
-            time.sleep(RETRY_S)
 
-    def _request(self, after: str) -> Iterator[tuple[int, bool, pa.RecordBatch]]:
-        """Yield the position, whether it is the last one, and the records of each batch after a key."""
-        connection = HTTPConnection(
-            self._url.hostname or "", self._url.port or HTTPConnection.default_port, timeout=ANSWER_TIMEOUT_S
-        )
-        with closing(connection):
-            query = urlencode({**self._query, "after": after})
-            connection.request("GET", f"{self._path}?{query}", headers={HOP_HEADER: HOP_ANY})
-            response = connection.getresponse()
-            self._require_ok(response)
-            with pa.ipc.open_stream(response) as reader:
-                for batch, metadata in reader.iter_batches_with_custom_metadata():
-                    given = metadata or {}
-                    yield int(given.get(BATCH_POSITION, 0)), BATCH_END.encode() in given, batch
-
-    def _require_ok(self, response: HTTPResponse) -> None:
-        """Raise OSError for an answer after which the request is repeated, StreamUnavailableError for any other without records."""
-        if response.status == HTTPStatus.OK:
-            return
-        reason = f"{response.status} {response.read(MAX_SHOWN).decode(errors='replace')}"
-        if response.status in RETRIED:
-            raise OSError(reason)
-        raise StreamUnavailableError(f"{self._url.geturl()} rejected {self._path}: {reason}")
+def _require_stream(response: HTTPResponse) -> None:
+    """Raise OSError for an answer after which the request is repeated, _RejectedError for any other without records."""
+    if response.status == HTTPStatus.OK and response.getheader("Content-Type") == ARROW_TYPE:
+        return
+    reason = f"{response.status} {response.read(MAX_SHOWN).decode(errors='replace')}"
+    if response.status in RETRIED:
+        raise OSError(reason)
+    raise _RejectedError(reason)

@@ -230,7 +230,7 @@ class NodeSettings(SettingsGroup):
 
     http_*: of the HTTP server; the limits hold for each worker process. http_idle_timeout_s: a connection without progress for this
     long is closed. http_body_timeout_s: for a command's whole body. http_worker_timeout_s: a worker that answers nothing for this
-    long is replaced. http_streams: open streams of changes. max_client_share: what requests from one address may take of the waiting
+    long is replaced. http_streams: open streams of changes and of records. max_client_share: what requests from one address may take of the waiting
     lookups, of the commands, and of the streams.
     access_log: whether each request is appended to a file, as JSON.
     """

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from flask import Blueprint, Response, request
 
 from include.nodes.peers import VERSION_HEADER
-from include.nodes.record_requests import KeySample
+from include.nodes.record_requests import ARROW, ARROW_TYPE, KeySample
 from query_api.http.answers import NODE_HEADER, StreamBody, age_headers, combined_headers
 from query_api.http.json_text import dumps, record_fields
 from query_api.http.lookups.router import KEY_PARAMETER, version_number
@@ -22,11 +22,11 @@ from query_api.http.request_parameters import Areas, parameters, require_prefix
 from query_api.lookup.bounding_box import Area
 from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
 from query_api.lookup.local_lookup import LocalLookup
-from query_api.lookup.lookup_results import AnswerAge, LocalPage
+from query_api.lookup.lookup_results import AnswerAge, LocalPage, RecordPage
 from query_api.lookup.lookups import Lookups
 from query_api.lookup.model_pages import Cursor, InvalidCursorError, ModelPages, Part, PartQuery
 from query_api.lookup.routing import KeyLocation
-from query_api.store.base import KeyRange, Page
+from query_api.store.base import KeyRange
 
 # Read for one page of a box, whose records may be few: decoding them occupies a worker for about 0.1 s.
 READ_RECORDS = 5000
@@ -39,7 +39,9 @@ class PageRecords(NamedTuple):
     next: bytes | None
 
 
-def page_records(local: LocalLookup, found: LocalPage[Page], area: Area | None, limit: int) -> PageRecords:
+def page_records(
+    local: LocalLookup, found: LocalPage[RecordPage], area: Area | None, limit: int
+) -> PageRecords:
     """Return at most `limit` records of a page of this node's store, in an area if one is given; raises LookupFailedError."""
     decode = local.decoder(found)
     records: list[dict[str, Any]] = []
@@ -62,7 +64,7 @@ def read_limit(area: Area | None, limit: int) -> int:
 def page_part(local: LocalLookup, location: KeyLocation, after: bytes, query: PartQuery) -> Part:
     """Return records of a partition of this node's store; raises LookupFailedError."""
     limit = read_limit(query.area, query.limit)
-    found = local.page(location, after, limit, KeySample(), KeyRange(query.prefix))
+    found = local.page(location, after, limit, KeyRange(query.prefix))
     records, following = page_records(local, found, query.area, query.limit)
     return Part(records, following, AnswerAge.of_partition(found.partition), found.next_offset)
 
@@ -95,9 +97,8 @@ class ModelListing:
         return Response(body, content_type="application/json", headers=headers)
 
 
-OF_PARTITION = frozenset({"partition", "version", "after", "limit", "sample", "within", "prefix"})
-OF_STREAM = frozenset({"format", "partition", "version", "after", "prefix"})
-ARROW = "arrow"
+OF_PARTITION = frozenset({"partition", "version", "after", "limit", "within", "prefix"})
+OF_STREAM = frozenset({"format", "partition", "version", "after", "prefix", "sample"})
 OF_MODEL = frozenset({"version", "cursor", "limit", "within", "prefix"})
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 1000
@@ -136,9 +137,8 @@ def listing_blueprint(
             return models.answer(name, given.get("cursor"), version, PartQuery(limit, area, prefix))
         partition = _number("partition", given.get("partition"), None, 0, 10**MAX_DIGITS)
         after = require_prefix("after", given.get("after", ""), local.max_key_bytes)
-        sample = _sample(given.get("sample"))
         location = local.locate_partition(name, partition, version)
-        found = local.page(location, after, read_limit(area, limit), sample, KeyRange(prefix))
+        found = local.page(location, after, read_limit(area, limit), KeyRange(prefix))
         headers = _headers(found)
         body = _json(found, page_records(local, found, area, limit))
         return Response(body, content_type="application/json", headers=headers)
@@ -160,7 +160,7 @@ def _headers(found: LocalPage[Any]) -> dict[str, str]:
 def _stream(local: LocalLookup, streams: ClientSlots, name: str, given: Mapping[str, str]) -> Response:
     """Answer with all records of a partition as one stream; raises ProblemError, LookupFailedError."""
     # It imports pyarrow and numpy, which most workers never need.
-    from query_api.http.record_stream import MEDIA_TYPE, RecordStream  # noqa: PLC0415
+    from query_api.http.record_stream import RecordStream  # noqa: PLC0415
 
     if given["format"] != ARROW:
         raise ProblemError(400, "invalid-format", f"format must be {ARROW}, or be left out for JSON.")
@@ -169,18 +169,19 @@ def _stream(local: LocalLookup, streams: ClientSlots, name: str, given: Mapping[
         require_prefix(parameter, given.get(parameter, ""), local.max_key_bytes)
         for parameter in ("after", "prefix")
     )
+    sample = _sample(given.get("sample"))
     location = local.locate_partition(name, partition, version_number(given.get("version")))
     with ExitStack() as opening:
         try:
             opening.enter_context(streams.slot(request.remote_addr or ""))
         except NoFreeSlotError as error:
             raise ProblemError(503, "too-many-streams", f"{error}.", retry_after_s=5) from error
-        stream = RecordStream(local, location, after, KeyRange(prefix))
+        stream = RecordStream(local, location, after, KeyRange(prefix), sample)
         body = StreamBody(iter(stream), opening.pop_all())
-    return Response(body, content_type=MEDIA_TYPE, headers=_headers(stream.first))
+    return Response(body, content_type=ARROW_TYPE, headers=_headers(stream.first))
 
 
-def _json(found: LocalPage[Page], page: PageRecords) -> str:
+def _json(found: LocalPage[RecordPage], page: PageRecords) -> str:
     location = found.location
     return dumps(
         {

@@ -6,18 +6,19 @@ Source of the format: https://arrow.apache.org/docs/format/Columnar.html#ipc-str
 """
 
 from collections.abc import Iterator
+from itertools import compress
 from typing import Any
+from zlib import crc32
 
 import pyarrow as pa
 
-from include.nodes.record_requests import BATCH_END, BATCH_POSITION, RECORD_COLUMNS
+from include.nodes.record_requests import BATCH_END, BATCH_POSITION, NO_SAMPLING, RECORD_COLUMNS, KeySample
 from query_api.lookup.local_lookup import LocalLookup
 from query_api.lookup.lookup_results import LocalPage
 from query_api.lookup.routing import KeyLocation
-from query_api.store.base import ALL_KEYS, KeyRange, StoreReader
+from query_api.store.base import ALL_KEYS, KeyRange, Page, StoreReader
 from query_api.store.stored_columns import RecordColumns, record_columns
 
-MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 # About half a megabyte. A batch occupies the interpreter for about 10 ms, which hardly delays a lookup.
 BATCH_RECORDS = 4096
 SCHEMA = pa.schema([(name, getattr(pa, kind)()) for name, kind in RECORD_COLUMNS.items()])
@@ -59,11 +60,17 @@ class RecordStream:
     """
 
     def __init__(
-        self, local: LocalLookup, location: KeyLocation, after: bytes, keys: KeyRange = ALL_KEYS
+        self,
+        local: LocalLookup,
+        location: KeyLocation,
+        after: bytes,
+        keys: KeyRange = ALL_KEYS,
+        sample: KeySample = NO_SAMPLING,
     ) -> None:
         self._local = local
         self._location = location
         self._keys = keys
+        self._sample = sample
         self._first = self._page(after)
 
     @property
@@ -102,7 +109,15 @@ class RecordStream:
         partition, keys = self._location.partition, self._keys
 
         def read(store: StoreReader) -> tuple[RecordColumns, bytes | None]:
-            batch = store.batch(partition, keys, after=after, limit=BATCH_RECORDS)
-            return record_columns(batch), batch.next
+            page = store.scan(partition, keys, after=after, limit=BATCH_RECORDS)
+            return record_columns(_sampled(page, self._sample)), page.next
 
         return self._local.read_partition(self._location, read)
+
+
+def _sampled(page: Page, sample: KeySample) -> Page:
+    """Return the records of a page that are in a sample."""
+    if sample.buckets == 1:
+        return page
+    chosen = [crc32(key) % sample.buckets == sample.bucket for key in page.keys]
+    return page._replace(keys=[*compress(page.keys, chosen)], stored=[*compress(page.stored, chosen)])

@@ -9,13 +9,18 @@ from typing import TypeVar
 
 from include.kafka.record_schema import RecordSchema
 from include.kafka.state_record import StateRecord, decode_state_record
-from include.nodes.record_requests import KeySample
 from include.position import SOURCE_OFFSET
 from include.settings import Placement, Settings
 from query_api.cluster.node_state import ModelState, NodeState, NodeStateWatch, PartitionState
 from query_api.errors import StoreDamagedError, StoreMissingError
 from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
-from query_api.lookup.lookup_results import FailureReason, LocalAnswer, LocalPage, LookupFailedError
+from query_api.lookup.lookup_results import (
+    FailureReason,
+    LocalAnswer,
+    LocalPage,
+    LookupFailedError,
+    RecordPage,
+)
 from query_api.lookup.open_stores import OpenStore, OpenStores
 from query_api.lookup.position_bound import MAX_WAIT_S, CommitWait, PositionBound
 from query_api.lookup.routing import KeyLocation, partition_of
@@ -25,11 +30,10 @@ from query_api.store.base import (
     ALL_KEYS,
     ChangelogPosition,
     KeyRange,
-    Page,
     StoredRecord,
     StoreReader,
 )
-from query_api.store.stored_form import BadRecordError
+from query_api.store.stored_form import BadRecordError, unpacked
 
 T = TypeVar("T")
 SOURCE_OFFSET_NAME = SOURCE_OFFSET.name
@@ -172,13 +176,15 @@ class LocalLookup:
         return answer
 
     def page(
-        self, location: KeyLocation, after: bytes, limit: int, sample: KeySample, keys: KeyRange = ALL_KEYS
-    ) -> LocalPage[Page]:
+        self, location: KeyLocation, after: bytes, limit: int, keys: KeyRange = ALL_KEYS
+    ) -> LocalPage[RecordPage]:
         """Return some of the partition's records from this node's store; raises LookupFailedError."""
-        return self.read_partition(
-            location,
-            lambda store: store.scan(location.partition, keys, after=after, limit=limit, sample=sample),
-        )
+
+        def read(store: StoreReader) -> RecordPage:
+            page = store.scan(location.partition, keys, after=after, limit=limit)
+            return RecordPage(unpacked(page), page.next, page.total)
+
+        return self.read_partition(location, read)
 
     def read_partition(self, location: KeyLocation, read: Callable[[StoreReader], T]) -> LocalPage[T]:
         """Return what is read of a partition from this node's store; raises LookupFailedError, also for BadRecordError."""
@@ -242,7 +248,7 @@ class LocalLookup:
         """Return the whole state record of an answer, with its logical types; raises LookupFailedError."""
         return self.decoder(answer)(answer.record)
 
-    def decoder(self, found: LocalAnswer | LocalPage[Page]) -> Callable[[StoredRecord], StateRecord]:
+    def decoder(self, found: LocalAnswer | LocalPage[RecordPage]) -> Callable[[StoredRecord], StateRecord]:
         """Return a decoder that uses the schemas of the store that the records were read from, and caches them.
 
         The version's current store may be another one by now, and be empty. The decoder raises LookupFailedError.

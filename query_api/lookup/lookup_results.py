@@ -4,7 +4,7 @@ The reasons for a failure are a closed set, each with one HTTP status and advice
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -28,6 +28,14 @@ class LocalAnswer(NamedTuple):
     record: StoredRecord
     raw: dict[str, Any]
     store: StoreReader
+
+
+class RecordPage(NamedTuple):
+    """Some records of a partition in the order of their keys; next, total: as of a store's page."""
+
+    records: Sequence[tuple[bytes, StoredRecord]]
+    next: bytes | None
+    total: int
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from include.boot_clock import Moment, age_s, boot_id
-from include.nodes.record_requests import NO_SAMPLING, KeySample
 from include.position import Offsets, supersedes
 from query_api.store.checks import CheckExtent, StoreCheck
 
@@ -34,25 +33,15 @@ class StoredRecord(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Some records of a partition in the order of their keys.
-
-    next: the key after which the next page starts; None after the last page. total: records in the whole partition.
-    """
-
-    records: list[tuple[bytes, StoredRecord]]
-    next: bytes | None
-    total: int
-
-
-class StoredBatch(NamedTuple):
     """Some records of a partition in the order of their keys, in the form in which the store keeps them (stored_form.py).
 
-    next: as of a page.
+    next: the key after which the next page starts; None after the last page. total: records in the whole partition.
     """
 
     keys: Sequence[bytes]
     stored: Sequence[bytes]
     next: bytes | None
+    total: int
 
 
 @dataclass(frozen=True)
@@ -137,26 +126,11 @@ class StoreReader(Protocol):
     def get(self, partition: int, key: bytes) -> StoredRecord | None:
         """Return the record of a key, or None."""
 
-    def scan(
-        self,
-        partition: int,
-        keys: KeyRange = ALL_KEYS,
-        *,
-        after: bytes = b"",
-        limit: int,
-        sample: KeySample = NO_SAMPLING,
-    ) -> Page:
-        """Return at most `limit` records of a range of keys, in the order of their keys.
+    def scan(self, partition: int, keys: KeyRange = ALL_KEYS, *, after: bytes = b"", limit: int) -> Page:
+        """Return at most `limit` records of a range of keys, in the order of their keys. Their checksums are not compared.
 
         after: return only greater keys: the `next` of the previous page; empty for the first page.
-        The scan reads a bounded number of keys, so a page of a small sample can be short or empty although it is
-        not the last.
         """
-
-    def batch(
-        self, partition: int, keys: KeyRange = ALL_KEYS, *, after: bytes = b"", limit: int
-    ) -> StoredBatch:
-        """Return at most `limit` records of a range of keys as they are stored: their checksums are not compared. after: as of `scan`."""
 
     def count(self, partition: int) -> int:
         """Return the number of records in a partition."""

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from query_api.store.base import StoredBatch
+from query_api.store.base import Page
 from query_api.store.stored_form import CHECKSUM_BYTES, HEADER_BYTES, BadRecordError
 
 # The layout of a record's header; see stored_form.py.
@@ -28,9 +28,9 @@ class RecordColumns(NamedTuple):
     offset: pa.Array
 
 
-def record_columns(batch: StoredBatch) -> RecordColumns:
-    """Return the records of a batch; raises BadRecordError when a checksum does not match."""
-    keys, stored = batch.keys, batch.stored
+def record_columns(page: Page) -> RecordColumns:
+    """Return the records of a page; raises BadRecordError when a checksum does not match."""
+    keys, stored = page.keys, page.stored
     column = pa.array(stored, pa.binary())
     heads = pc.binary_slice(column, 0, HEADER_BYTES)
     number = len(stored)

@@ -9,7 +9,7 @@ from zlib import crc32
 
 from include.position import Offsets
 from include.unknown_fields import ignore_unknown_fields
-from query_api.store.base import Binding, ChangelogPosition, StoredRecord
+from query_api.store.base import Binding, ChangelogPosition, Page, StoredRecord
 
 _CHECKSUM = struct.Struct(">I")
 _POSITION = struct.Struct(">qq")
@@ -36,6 +36,11 @@ def unpack(key: bytes, stored: bytes) -> StoredRecord:
         raise BadRecordError(message)
     event_count, offset = _POSITION.unpack_from(stored, CHECKSUM_BYTES)
     return StoredRecord(stored[HEADER_BYTES:], event_count, offset)
+
+
+def unpacked(page: Page) -> list[tuple[bytes, StoredRecord]]:
+    """Return the keys and records of a page; raises BadRecordError when a checksum does not match."""
+    return [(key, unpack(key, stored)) for key, stored in zip(page.keys, page.stored, strict=True)]
 
 
 def event_count_of(stored: bytes) -> int:

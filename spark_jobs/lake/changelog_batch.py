@@ -80,6 +80,11 @@ class Changelog:
         """Return the newest record of each key among some of its records."""
         return newest_records(self.model, self.columns, self._registry.schema_ids(self.topic), records)
 
+    def decoded(self, records: DataFrame, *kept: str) -> DataFrame:
+        """Return the columns of some records (key, value, offset), and those to keep; the key is null if a record cannot be read."""
+        writers = state_writers(self.model, self._registry.schema_ids(self.topic))
+        return _decoded(records, writers, self.columns, *kept)
+
 
 def newest_records(
     model: ReadModel, columns: StructType, writers: Mapping[int, RecordSchema], records: DataFrame
@@ -99,8 +104,7 @@ def newest_records(
         writers: schema id -> the schema with which state records were written; those of other records, and those that cannot be read, are left out.
         records: key, value, partition and offset.
     """
-    name = model.state_schema.full_name
-    writers = {i: writer for i, writer in writers.items() if writer.full_name == name and is_readable(writer)}
+    writers = state_writers(model, writers)
     fields = [name for name in columns.names if name != KEY_COLUMN]
     of_key = Window.partitionBy(KEY_COLUMN)
     decoded = _decoded(records, writers, columns).select(
@@ -125,6 +129,12 @@ def newest_records(
     )
 
 
+def state_writers(model: ReadModel, schemas: Mapping[int, RecordSchema]) -> dict[int, RecordSchema]:
+    """Return those of some schemas, by their ids, that a state record can be read with."""
+    name = model.state_schema.full_name
+    return {i: schema for i, schema in schemas.items() if schema.full_name == name and is_readable(schema)}
+
+
 def count_records(newest: DataFrame) -> RecordCounts:
     """Return the counts for the result of `newest_records`."""
     readable = col(KEY_COLUMN).isNotNull()
@@ -142,13 +152,16 @@ def readable(newest: DataFrame) -> DataFrame:
     return newest.where(col(KEY_COLUMN).isNotNull())
 
 
-def _decoded(records: DataFrame, writers: Mapping[int, RecordSchema], columns: StructType) -> DataFrame:
-    """Return key, the table's other columns, OFFSET and DELETED; the key is null if the record cannot be read."""
+def _decoded(
+    records: DataFrame, writers: Mapping[int, RecordSchema], columns: StructType, *kept: str
+) -> DataFrame:
+    """Return key, the table's other columns, OFFSET, DELETED, and columns of the records to keep; the key is null if the record cannot be read."""
     payload = expr(f"substring(value, {HEADER_BYTES + 1})")
     framed = records.select(
         col("key").cast("string").alias(RECORD_KEY),
         col("offset").alias(OFFSET),
         col("value").isNull().alias(DELETED),
+        *kept,
         *(
             when(
                 substring(col("value"), 1, HEADER_BYTES) == lit(header(schema_id)),
@@ -162,10 +175,11 @@ def _decoded(records: DataFrame, writers: Mapping[int, RecordSchema], columns: S
         for column in columns
         if column.name != KEY_COLUMN
     ]
-    return framed.select(RECORD_KEY, OFFSET, DELETED, *fields).select(
+    return framed.select(RECORD_KEY, OFFSET, DELETED, *kept, *fields).select(
         when(col(DELETED) | col("event_count").isNotNull(), col(RECORD_KEY)).alias(KEY_COLUMN),
         OFFSET,
         DELETED,
+        *kept,
         *(column.name for column in columns if column.name != KEY_COLUMN),
     )
 

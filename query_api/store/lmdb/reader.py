@@ -5,21 +5,16 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
-from zlib import crc32
 
 import lmdb
 
-from include.nodes.record_requests import NO_SAMPLING, KeySample
 from query_api.errors import StoreDamagedError, StoreMissingError
-from query_api.store.base import ALL_KEYS, ChangelogPosition, KeyRange, Page, StoredBatch, StoredRecord
+from query_api.store.base import ALL_KEYS, ChangelogPosition, KeyRange, Page, StoredRecord
 from query_api.store.lmdb import layout
 from query_api.store.stored_form import load_position, unpack
 
 # A call of stat(2) costs 1 us; a replaced store is detected within this time.
 CHECK_INTERVAL_S = 0.05
-
-# A page of a small sample reads at most this many keys, which takes about 20 ms.
-MAX_SCANNED_KEYS = 20_000
 
 T = TypeVar("T")
 
@@ -97,53 +92,21 @@ class LmdbReader:
 
         return self._in_transaction(database, read)
 
-    def scan(
-        self,
-        partition: int,
-        keys: KeyRange = ALL_KEYS,
-        *,
-        after: bytes = b"",
-        limit: int,
-        sample: KeySample = NO_SAMPLING,
-    ) -> Page:
+    def scan(self, partition: int, keys: KeyRange = ALL_KEYS, *, after: bytes = b"", limit: int) -> Page:
         """Return at most `limit` records of a range of keys, in one transaction; see StoreReader.scan."""
         database, upper = self._records[partition], keys.upper
 
         def read(transaction: "lmdb.Transaction[bytes]") -> Page:
             cursor = transaction.cursor(db=database)
-            found: list[tuple[bytes, StoredRecord]] = []
-            last, is_more = after, False
-            if _seek(cursor, keys.first, after):
-                for scanned, (key, stored) in enumerate(cursor.iternext()):
-                    if upper is not None and key >= upper:
-                        break
-                    if len(found) == limit or scanned == MAX_SCANNED_KEYS:
-                        is_more = True
-                        break
-                    last = key
-                    if sample.buckets == 1 or crc32(key) % sample.buckets == sample.bucket:
-                        found.append((key, unpack(key, stored)))
-            return Page(found, last if is_more else None, transaction.stat(database)["entries"])
-
-        return self._in_transaction(database, read)
-
-    def batch(
-        self, partition: int, keys: KeyRange = ALL_KEYS, *, after: bytes = b"", limit: int
-    ) -> StoredBatch:
-        """Return at most `limit` records of a range of keys as they are stored, in one transaction; see StoreReader.batch."""
-        database, upper = self._records[partition], keys.upper
-
-        def read(transaction: "lmdb.Transaction[bytes]") -> StoredBatch:
-            cursor = transaction.cursor(db=database)
-            if not _seek(cursor, keys.first, after):
-                return StoredBatch((), (), None)
-            # One more than the limit: whether there is a next batch.
-            found = list(islice(cursor.iternext(), limit + 1))
-            if upper is not None and found[-1][0] >= upper:
+            there = _seek(cursor, keys.first, after)
+            # One more than the limit: whether there is a next page.
+            found = list(islice(cursor.iternext(), limit + 1)) if there else []
+            if upper is not None and found and found[-1][0] >= upper:
                 found = [entry for entry in found if entry[0] < upper]
             is_more = len(found) > limit
             names, stored = zip(*found[:limit], strict=True) if found else ((), ())
-            return StoredBatch(names, stored, names[-1] if is_more else None)
+            total = transaction.stat(database)["entries"]
+            return Page(names, stored, names[-1] if is_more else None, total)
 
         return self._in_transaction(database, read)
 

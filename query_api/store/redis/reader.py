@@ -1,21 +1,17 @@
 """The reader of a store in Redis, on any node."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 from valkey.exceptions import ValkeyError
 
-from include.nodes.record_requests import NO_SAMPLING, KeySample
 from query_api.errors import StoreDamagedError, StoreMissingError
-from query_api.store.base import ALL_KEYS, ChangelogPosition, KeyRange, Page, StoredBatch, StoredRecord
+from query_api.store.base import ALL_KEYS, ChangelogPosition, KeyRange, Page, StoredRecord
 from query_api.store.redis.layout import HEAD, SCAN, Head, StoreKeys, read_heads
 from query_api.store.redis.server import Client, RedisServer, Unanswered
 from query_api.store.stored_form import BadRecordError, unpack
 
-# Keys that a page of a small sample reads at most: about a third of a megabyte.
-MAX_SCANNED_KEYS = 20_000
 # Records of each partition whose size the server adds up, from which it estimates the others'.
 SIZE_SAMPLES = 100
 
@@ -27,7 +23,6 @@ class RedisReader:
 
     A server can lose everything, or its newest records: when it is emptied, or starts again from an older copy. Each call therefore
     reads the partition's head too, and raises StoreMissingError when it is not the one that was seen before, or has gone back.
-    Of a page of a sample, the records may be of a later commit than the keys.
     """
 
     def __init__(self, path: Path, server: RedisServer, keys: StoreKeys, partitions: int) -> None:
@@ -50,72 +45,22 @@ class RedisReader:
         name, before = self._keys.records(partition), self._heads.get(partition)
         head, record = self._answered(lambda: self._server.ask("HMGET", name, HEAD, key))
         self._check(partition, head, before)
-        return None if record is None else self._unpacked(key, record)
+        try:
+            return None if record is None else unpack(key, record)
+        except BadRecordError as error:
+            raise StoreDamagedError.at(self._path, str(error)) from error
 
-    def _records(self, partition: int, keys: Sequence[bytes]) -> dict[bytes, StoredRecord]:
-        name, before = self._keys.records(partition), self._heads.get(partition)
-        head, *records = self._call(lambda client: client.hmget(name, [HEAD, *keys]))
-        self._check(partition, head, before)
-        return self._all_unpacked(zip(keys, records, strict=True))
-
-    def scan(
-        self,
-        partition: int,
-        keys: KeyRange = ALL_KEYS,
-        *,
-        after: bytes = b"",
-        limit: int,
-        sample: KeySample = NO_SAMPLING,
-    ) -> Page:
+    def scan(self, partition: int, keys: KeyRange = ALL_KEYS, *, after: bytes = b"", limit: int) -> Page:
         """Return at most `limit` records of a range of keys; see StoreReader.scan."""
-        bounds = _bounds(keys, after)
-        if sample.buckets > 1:
-            return self._scan_sample(partition, bounds, limit, sample)
-        total, batch = self._scan(partition, bounds, limit)
-        page = self._all_unpacked(zip(batch.keys, batch.stored, strict=True))
-        return Page(list(page.items()), batch.next, total)
-
-    def batch(
-        self, partition: int, keys: KeyRange = ALL_KEYS, *, after: bytes = b"", limit: int
-    ) -> StoredBatch:
-        """Return at most `limit` records of a range of keys as they are stored; see StoreReader.batch."""
-        return self._scan(partition, _bounds(keys, after), limit)[1]
-
-    def _scan(self, partition: int, bounds: tuple[bytes, bytes], limit: int) -> tuple[int, StoredBatch]:
-        """Return the number of records in the partition, and at most `limit` of those between two bounds."""
         names = [self._keys.records(partition), self._keys.order(partition)]
         before = self._heads.get(partition)
         total, found, (head, *records) = self._call(
-            lambda _: self._server.run(SCAN, names, (*bounds, limit + 1))
+            lambda _: self._server.run(SCAN, names, (*_bounds(keys, after), limit + 1))
         )
         self._check(partition, head, before)
         following = found[limit - 1] if len(found) > limit else None
-        stored = [
-            (key, record) for key, record in zip(found[:limit], records, strict=False) if record is not None
-        ]
-        return total, StoredBatch([key for key, _ in stored], [record for _, record in stored], following)
-
-    def _scan_sample(
-        self, partition: int, bounds: tuple[bytes, bytes], limit: int, sample: KeySample
-    ) -> Page:
-        order = self._keys.order(partition)
-
-        def read(client: Client) -> tuple[list[bytes], int]:
-            low, high = bounds
-            keys = client.zrange(order, low, high, bylex=True, offset=0, num=MAX_SCANNED_KEYS + 1)
-            return keys, client.zcard(order)
-
-        keys, total = self._call(read)
-        wanted: list[bytes] = []
-        scanned = 0
-        for key in keys[:MAX_SCANNED_KEYS]:
-            if len(wanted) == limit:
-                break
-            scanned += 1
-            if crc32(key) % sample.buckets == sample.bucket:
-                wanted.append(key)
-        records = self._records(partition, wanted)
-        return Page(list(records.items()), keys[scanned - 1] if scanned < len(keys) else None, total)
+        stored = [entry for entry in zip(found[:limit], records, strict=False) if entry[1] is not None]
+        return Page([key for key, _ in stored], [record for _, record in stored], following, total)
 
     def count(self, partition: int) -> int:
         """Return the number of records in a partition."""
@@ -183,15 +128,6 @@ class RedisReader:
         if newest is None or newest[1].next_offset <= head.next_offset:
             self._heads[partition] = (stored, head)
         return head
-
-    def _unpacked(self, key: bytes, record: bytes) -> StoredRecord:
-        try:
-            return unpack(key, record)
-        except BadRecordError as error:
-            raise StoreDamagedError.at(self._path, str(error)) from error
-
-    def _all_unpacked(self, records: Iterable[tuple[bytes, bytes | None]]) -> dict[bytes, StoredRecord]:
-        return {key: self._unpacked(key, record) for key, record in records if record is not None}
 
 
 def _bounds(keys: KeyRange, after: bytes) -> tuple[bytes, bytes]:

@@ -72,9 +72,15 @@ class ChangelogStore:
         """Do nothing: the store has no resources."""
 
     def _newest(self) -> DataFrame:
-        spark, settings, target = self._session.spark, self._session.settings, self._target
-        servers, topic = settings.kafka.bootstrap_servers, target.version.changelog_topic
-        columns = column_types(spark, table_fields(target.model))
-        changelog = Changelog(servers, settings.registry.url, target.model, topic, columns)
-        newest = readable(changelog.read(spark, source_ends(servers, topic))).where(~col(DELETED))
-        return target.types.stored(lit(str(self.name)), newest)
+        changelog = changelog_of(self._session, self._target)
+        until = source_ends(changelog.bootstrap_servers, changelog.topic)
+        newest = readable(changelog.read(self._session.spark, until)).where(~col(DELETED))
+        return self._target.types.stored(lit(str(self.name)), newest)
+
+
+def changelog_of(session: CheckSession, target: Target) -> Changelog:
+    """Return the changelog of the version to check."""
+    settings = session.settings
+    columns = column_types(session.spark, table_fields(target.model))
+    servers, topic = settings.kafka.bootstrap_servers, target.version.changelog_topic
+    return Changelog(servers, settings.registry.url, target.model, topic, columns)

@@ -1,11 +1,12 @@
 """The stores of the query nodes, read through their API: each copy of a partition on a node is a replica.
 
-The pages of a partition are read one after the other while its records change. A record is compared as of its own position; a
-key that appears behind the cursor, or changes after it was read, is read again individually.
+A partition is read as one stream of records in the form in which the node stores them, while its records change. A record is compared
+as of its own position; a key that appears behind the stream, or changes after it was read, is read again individually.
 """
 
 import json
 import os
+import random
 import shutil
 import tempfile
 import time
@@ -14,17 +15,24 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from confluent_kafka import murmur2
 from pyspark.sql import DataFrame
-from pyspark.sql.functions import col, explode, from_json, input_file_name, regexp_extract
-from pyspark.sql.types import ArrayType, StringType, StructField, StructType
+from pyspark.sql.functions import coalesce, col, concat, format_string, from_json, lit, raise_error
+from pyspark.sql.types import StringType, StructField, StructType
 
+from include.declarations.read_model import KEY_COLUMN
 from include.nodes.node_url import PeerRule
 from include.nodes.record_client import NodeClient, PartitionReplica, ReplicaUnavailableError
+from include.nodes.record_requests import RECORD_COLUMNS
+from include.nodes.record_stream import stream_records
 from include.position import POSITION_COLUMNS
 from include.quality.check import QualityError, StoreName
+from spark_jobs.lake.changelog_batch import OFFSET
 from spark_jobs.quality.session import CheckSession
 from spark_jobs.quality.stores.base import FrameSample, Reading, StoreReplica
+from spark_jobs.quality.stores.changelog import changelog_of
 from spark_jobs.quality.target import Target
 
 # Few, because the nodes also serve lookups.
@@ -35,7 +43,12 @@ SINGLE_KEYS = 1_000
 LOOKED_UP_KEYS = 5_000
 # An unreadable record must not look like a missing one.
 FAILFAST = {"mode": "FAILFAST"}
-FILE_NAME = r"(\d+)\.ndjson"
+# Of each replica, the records of some keys are read as applications read them: the node decodes them, and answers in JSON.
+ANSWERS = 100
+ANSWERS_OF_BATCH = 4
+# In the files of records that were read: about 10 MB.
+ROW_GROUP = 65_536
+PLACE = "record:place"
 
 
 class NodesStore:
@@ -44,6 +57,7 @@ class NodesStore:
     name = StoreName.NODES
 
     def __init__(self, session: CheckSession, target: Target) -> None:
+        self._session = session
         self._spark = session.spark
         self._wait_s = session.settings.quality.wait_s
         self._target = target
@@ -115,7 +129,7 @@ class NodesStore:
         return records
 
     def close(self) -> None:
-        """Close the client and remove the spooled pages."""
+        """Close the client and remove the spooled records."""
         self._client.close()
         shutil.rmtree(self._spool, ignore_errors=True)
 
@@ -133,13 +147,18 @@ class NodesStore:
             except ReplicaUnavailableError as error:
                 faults[replica.name] = str(error)
                 return None
-            return record and f'{{"place":{json.dumps(replica.name)},"records":[{record}]}}'
+            return record and f'{{"place":{json.dumps(replica.name)},"record":{record}}}'
 
         with ThreadPoolExecutor(READERS) as readers:
             lines = [(line,) for line in readers.map(read_record, wanted) if line]
         texts = self._spark.createDataFrame(lines, "value string")
-        parsed = texts.select(from_json("value", self._type(with_replica=True), FAILFAST).alias("page"))
-        records = self._columns(parsed.select(col("page.place").alias("place"), "page.records"))
+        parsed = texts.select(from_json("value", self._type(), FAILFAST).alias("read"))
+        records = parsed.select(
+            "read.place",
+            "read.record.key",
+            "read.record.state",
+            *(f"read.record.{name}" for name in POSITION_COLUMNS),
+        )
         return records, list(faults.values())
 
     def _list(self, replicas: Sequence[PartitionReplica], sample: FrameSample) -> tuple[DataFrame, list[str]]:
@@ -148,41 +167,48 @@ class NodesStore:
         folder = self._spool / str(self._listings)
         folder.mkdir(parents=True)
         faults: list[str] = []
+        answered: list[tuple[PartitionReplica, str]] = []
 
         def spool(number: int) -> None:
+            replica = replicas[number]
             try:
-                self._spool_pages(folder / f"{number}.ndjson", replicas[number], sample)
+                keys = self._spool_records(folder / f"{number}.parquet", replica, sample)
+                answered.extend((replica, key) for key in keys)
             except ReplicaUnavailableError as error:
                 faults.append(str(error))
 
         with ThreadPoolExecutor(READERS) as readers:
             list(readers.map(spool, range(len(replicas))))
-        spark = self._spark
-        names = spark.createDataFrame(
-            [(str(number), replica.name) for number, replica in enumerate(replicas)],
-            "number string, place string",
-        )
-        pages = spark.read.text(str(folder)).select(
-            regexp_extract(input_file_name(), FILE_NAME, 1).alias("number"),
-            from_json("value", self._type(with_replica=False), FAILFAST).alias("page"),
-        )
-        return self._columns(pages.join(names, "number").select("place", "page.records")), faults
+        looked_up, failed = self._look_up(answered)
+        return self._decoded(self._spark.read.parquet(str(folder))).unionByName(looked_up), faults + failed
 
-    def _spool_pages(self, path: Path, replica: PartitionReplica, sample: FrameSample) -> None:
-        """Write the pages of a partition to a file, one per line."""
-        with path.open("w", encoding="utf-8") as file:
-            for page in self._client.pages(replica, sample, self._wait_s):
-                file.write(page + "\n")
+    def _spool_records(self, path: Path, replica: PartitionReplica, sample: FrameSample) -> list[str]:
+        """Write the records of a partition to a file; returns the keys whose records are left out, because they are looked up."""
+        schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in RECORD_COLUMNS.items()])
+        schema = schema.append(pa.field(PLACE, pa.dictionary(pa.int32(), pa.string())))
+        model, number = self._target.model.name, self._target.version.number
+        left_out: list[str] = []
+        with pq.ParquetWriter(path, schema) as writer:
+            for batch in stream_records(replica, model, number, sample, self._wait_s):
+                chosen = random.sample(
+                    range(len(batch)), min(ANSWERS - len(left_out), ANSWERS_OF_BATCH, len(batch))
+                )
+                left_out += batch.column("key").take(pa.array(chosen, pa.int64())).to_pylist()
+                stored = batch.filter(pa.array([row not in chosen for row in range(len(batch))]))
+                place = pa.array([replica.name] * len(stored)).dictionary_encode()
+                writer.write_batch(stored.append_column(schema.field(PLACE), place), ROW_GROUP)
+        return left_out
 
-    def _columns(self, pages: DataFrame) -> DataFrame:
-        return pages.select("place", explode("records").alias("record")).select(
-            "place",
-            col("record.key").alias("key"),
-            col("record.state").alias("state"),
-            *(col(f"record.{name}").alias(name) for name in POSITION_COLUMNS),
-        )
+    def _decoded(self, stored: DataFrame) -> DataFrame:
+        """Return records in the form in which a node stores them as those of `Reading.records`."""
+        rows = changelog_of(self._session, self._target).decoded(stored, PLACE)
+        where = format_string("A record of %s, at changelog offset %d,", col(PLACE), col(OFFSET))
+        unreadable = raise_error(concat(where, lit(" is not a state record of its version.")))
+        read = rows.withColumn(KEY_COLUMN, coalesce(KEY_COLUMN, unreadable))
+        return self._target.types.stored(col(PLACE), read)
 
-    def _type(self, *, with_replica: bool) -> StructType:
+    def _type(self) -> StructType:
+        """The type of a page of records as JSON."""
         types = self._target.types
         record = StructType(
             [
@@ -191,8 +217,7 @@ class NodesStore:
                 *(StructField(name, types.position[name]) for name in POSITION_COLUMNS),
             ]
         )
-        fields = [StructField("records", ArrayType(record))]
-        return StructType([StructField("place", StringType()), *fields] if with_replica else fields)
+        return StructType([StructField("place", StringType()), StructField("record", record)])
 
     def _partition(self, key: str) -> int:
         return int(murmur2(key.encode(), len(self._target.cut)))

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 import pytest
 from pyspark.sql import SparkSession
 
+from include.nodes.record_client import NodeClient, PartitionReplica
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.settings import Settings
 from query_api.store.lmdb import layout
@@ -82,6 +84,25 @@ def test_no_false_alarm_under_load(nodes: Settings, lake_spark: SparkSession) ->
             assert result.passed, result.verdict + str(result.failing_keys[:3])
             keys.append(result.records)
     assert keys[-1] != keys[0]
+
+
+def test_a_wrong_answer_of_a_right_record_is_found(
+    nodes: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = NodeClient.record
+    wrong: set[tuple[str, str]] = set()
+
+    def changed(client: NodeClient, replica: PartitionReplica, key: str, deadline_s: float) -> str | None:
+        found = record(client, replica, key, deadline_s)
+        wrong.add((replica.name, key))
+        return found and re.sub(r'"amount":(-?)', r'"amount":\g<1>9', found)
+
+    monkeypatch.setattr(NodeClient, "record", changed)
+
+    result = run(lake_spark, nodes, StoreName.NODES)
+
+    assert len(wrong) > len({place for place, _ in wrong}) > 1, "several keys of each replica are looked up"
+    assert {(failing.place, failing.key) for failing in result.failing_keys} == wrong
 
 
 class NodeStore:

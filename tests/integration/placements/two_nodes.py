@@ -1,6 +1,5 @@
 """Two nodes over a changelog that the tests write: one under the supervisor, and one that stays dead when it is killed."""
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,9 +9,13 @@ from urllib.parse import quote
 
 import httpx
 
+from include.kafka.record_schema import RecordSchema
+from include.kafka.schema_registry import SchemaRegistry
+from include.kafka.state_record import decode_state_record
 from include.nodes.node_url import PeerRule
 from include.nodes.record_client import NodeClient
-from include.nodes.record_requests import KeySample
+from include.nodes.record_requests import NO_SAMPLING
+from include.nodes.record_stream import stream_records
 from include.settings import Placement, Settings
 from tests.support.http.local_http import HTTP
 from tests.support.listing.whole_listing import PATH, list_all
@@ -148,6 +151,13 @@ def check_same_answers(placed: TwoNodes) -> None:
 def check_replicas(placed: TwoNodes) -> None:
     """Assert that a quality check finds every copy of every partition, each with exactly the written records."""
     settings = placed.nodes.settings
+    registry = SchemaRegistry(settings.registry.url)
+
+    def schema_of(schema_id: int) -> RecordSchema:
+        found = registry.usable_schema(schema_id)
+        assert found is not None
+        return found
+
     client = NodeClient(
         settings.kafka.bootstrap_servers, PeerRule.of_client(settings.node), "balance", 1, "balance"
     )
@@ -157,9 +167,14 @@ def check_replicas(placed: TwoNodes) -> None:
         copies = 1 if placed.placement is Placement.REDIS else 2
         partitions = list(range(settings.topics.partitions))
         assert sorted(replica.partition for replica in found.ready) == sorted(partitions * copies)
-        pages = [page for replica in found.ready for page in client.pages(replica, KeySample(), READY_S)]
-        records = [record for page in pages for record in json.loads(page, parse_float=Decimal)["records"]]
-        assert len(records) == copies * len(placed.expected)
-        assert {record["key"]: str(record["state"]["amount"]) for record in records} == placed.expected
+        records = [
+            (record["key"], decode_state_record(record["value"], schema_of).state["amount"])
+            for replica in found.ready
+            for batch in stream_records(replica, "balance", 1, NO_SAMPLING, READY_S)
+            for record in batch.to_pylist()
+        ]
+        assert sorted((key, str(amount)) for key, amount in records) == sorted(
+            [*placed.expected.items()] * copies
+        )
     finally:
         client.close()

@@ -1,4 +1,4 @@
-"""The client of one node's records: pages, retries, rejected requests and unknown keys, against a small HTTP server."""
+"""The client of one node's records: retries, rejected requests and unknown keys, against a small HTTP server."""
 
 import json
 import threading
@@ -9,9 +9,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from include.nodes.node_url import PeerRule
-from include.nodes.peers import HOP_ANY, HOP_HEADER, MAX_RESPONSE_BYTES, REASON_HEADER
+from include.nodes.peers import HOP_ANY, HOP_HEADER, REASON_HEADER
 from include.nodes.record_client import OWNER, NodeClient, PartitionReplica, ReplicaUnavailableError
-from include.nodes.record_requests import NO_SAMPLING, KeySample
 from tests.support.http.played_server import HTML, Reply, played_server
 
 WAIT_S = 1.0
@@ -76,36 +75,19 @@ def replica_on(node: Node) -> PartitionReplica:
     return PartitionReplica("node-1", f"http://127.0.0.1:{node.server_port}", 0, OWNER)
 
 
-def pages(client: NodeClient, node: Node, sample: KeySample | None = None) -> list[str]:
-    return list(client.pages(replica_on(node), sample or NO_SAMPLING, WAIT_S))
-
-
-@pytest.mark.parametrize("node", [[200, 503, 200]], indirect=True)
-def test_each_page_has_its_own_timeout(client: NodeClient, node: Node) -> None:
-    assert [json.loads(page)["records"] for page in pages(client, node)] == [["ü"], ["ü"]]
-    assert node.hops == {HOP_ANY}
-    assert node.targets[-1].endswith(("after=a%20b", "after=a+b"))
-
-
-@pytest.mark.parametrize("node", [[200]], indirect=True)
-def test_a_sample_is_a_parameter_of_the_request(client: NodeClient, node: Node) -> None:
-    pages(client, node, KeySample(3, 100))
-
-    assert node.targets[0].endswith(("sample=3/100", "sample=3%2F100"))
-
-
-@pytest.mark.parametrize("node", [[200, 503] + [503] * 100], indirect=True)
+@pytest.mark.parametrize("node", [[503] * 100], indirect=True)
 def test_a_node_that_does_not_respond_raises_an_error(client: NodeClient, node: Node) -> None:
     with pytest.raises(
         ReplicaUnavailableError, match="does not respond to /api/read-models/balance/records: 503"
     ):
-        pages(client, node)
+        client.key_count(replica_on(node), time.monotonic() + WAIT_S)
+    assert node.hops == {HOP_ANY}
 
 
 @pytest.mark.parametrize("node", [[400, 200]], indirect=True)
 def test_a_request_that_the_node_rejects_is_not_retried(client: NodeClient, node: Node) -> None:
     with pytest.raises(ReplicaUnavailableError, match="rejected /api/read-models/balance/records: 400"):
-        pages(client, node)
+        client.key_count(replica_on(node), time.monotonic() + SLOW_S + WAIT_S)
 
     assert len(node.targets) == 1
 
@@ -164,12 +146,3 @@ def test_a_busy_node_gets_the_request_again(client: NodeClient, status: int) -> 
             client.key_count(replica, time.monotonic() + WAIT_S)
 
         assert len(server.requests) > 1
-
-
-def test_a_page_may_be_larger_than_any_response_to_a_lookup(client: NodeClient) -> None:
-    page = {"records": ["x" * MAX_RESPONSE_BYTES], "next": None}
-    with played_server() as server:
-        server.otherwise = Reply(200, page, {"Content-Type": "application/json"})
-        replica = PartitionReplica("node-1", server.url, 0, OWNER)
-
-        assert [json.loads(text) for text in client.pages(replica, NO_SAMPLING, 10)] == [page]

@@ -20,6 +20,7 @@ DOCUMENTATION = {
     "docs.astral.sh",
     "github.com",  # of a Go module
     "json-schema.org",
+    "arrow.apache.org",
     "kafka.apache.org",
     "monitoring.coreos.com",
     "www.apache.org",

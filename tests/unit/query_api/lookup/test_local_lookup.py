@@ -8,7 +8,6 @@ from decimal import Decimal
 import pytest
 
 from include.nodes.peers import Peers
-from include.nodes.record_requests import KeySample
 from include.settings import Settings
 from query_api.lookup import local_lookup
 from query_api.lookup.local_lookup import LocalLookup
@@ -60,7 +59,7 @@ def test_record_is_decoded_with_the_store_it_was_read_from(
     monkeypatch.setattr(reader, "CHECK_INTERVAL_S", 0.0)
     location = local.locate("balance", KEY)
     answer = local.find(location)
-    page = local.page(location, b"", 10, KeySample())
+    page = local.page(location, b"", 10)
 
     if is_new_one_there:
         node.replace_store(1)

@@ -11,6 +11,7 @@ from typing import Any, cast
 from include.settings import Settings
 from query_api.errors import StoreMissingError
 from query_api.store.base import StoreBackend, StoreReader
+from query_api.store.stored_form import unpacked
 
 PARTITIONS = 2
 MAP_SIZE_MB = 64
@@ -62,7 +63,7 @@ def torn_reads(
     while time.monotonic() < deadline or reads <= LEAST_READS:
         reads += 1
         page = _reader(backend, path).scan(0, limit=len(keys))
-        found = [record.event_count for _, record in page.records]
+        found = [record.event_count for _, record in unpacked(page)]
         if len(found) not in {0, len(keys)} or len(set(found)) > 1:
             torn.append(found)
     return reads, torn

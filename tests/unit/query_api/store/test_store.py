@@ -2,11 +2,9 @@
 
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from zlib import crc32
 
 import pytest
 
-from include.nodes.record_requests import NO_SAMPLING, KeySample
 from include.position import Offsets
 from query_api.errors import StoreMissingError
 from query_api.store.base import (
@@ -21,6 +19,7 @@ from query_api.store.base import (
     StoreWriter,
 )
 from query_api.store.checks import CheckExtent
+from query_api.store.stored_form import unpacked
 from tests.support.changelogs.cases import CASES, ChangelogCase
 from tests.unit.query_api.store.store_process import PARTITIONS, torn_reads
 
@@ -39,17 +38,15 @@ def filled(writer: StoreWriter, reader: StoreReader) -> StoreReader:
     return reader
 
 
-def scanned(
-    reader: StoreReader, limit: int, keys: KeyRange = ALL_KEYS, sample: KeySample = NO_SAMPLING
-) -> list[bytes]:
+def scanned(reader: StoreReader, limit: int, keys: KeyRange = ALL_KEYS) -> list[bytes]:
     """Return the keys of all pages."""
     found: list[bytes] = []
     after: bytes | None = b""
     while after is not None:
-        page = reader.scan(1, keys, after=after, limit=limit, sample=sample)
-        assert len(page.records) <= limit
+        page = reader.scan(1, keys, after=after, limit=limit)
+        assert len(page.keys) == len(page.stored) <= limit
         assert page.total == len(KEYS)
-        found += [key for key, _ in page.records]
+        found += page.keys
         after = page.next
     return found
 
@@ -95,8 +92,8 @@ def test_keys_up_to_the_maximum_length_are_stored(
     assert reader.get(0, longest) == StoredRecord(b"v", 1, 0)
     assert reader.get(0, longest + b"k") is None
     assert reader.get(0, b"") is None
-    assert reader.scan(0, KeyRange(start=longest + b"k"), limit=1).records == []
-    assert reader.scan(0, after=longest[:-1] + b"jzz", limit=1).records[0][0] == longest
+    assert list(reader.scan(0, KeyRange(start=longest + b"k"), limit=1).keys) == []
+    assert reader.scan(0, after=longest[:-1] + b"jzz", limit=1).keys[0] == longest
 
 
 @pytest.mark.parametrize("limit", [1, 7, 24, 25, 26, 1000])
@@ -107,7 +104,7 @@ def test_pages_have_every_key_once_and_in_order(filled: StoreReader, limit: int)
 def test_page_has_the_records_and_the_key_to_continue_after(filled: StoreReader) -> None:
     page = filled.scan(1, limit=2)
 
-    assert page.records == [
+    assert unpacked(page) == [
         (b"key-0", StoredRecord(b"value of key-0", 1, 0)),
         (b"key-1", StoredRecord(b"value of key-1", 1, 1)),
     ]
@@ -115,12 +112,15 @@ def test_page_has_the_records_and_the_key_to_continue_after(filled: StoreReader)
 
 
 def test_partition_without_records_has_an_empty_page(filled: StoreReader) -> None:
-    assert filled.scan(0, limit=10) == ([], None, 0)
+    page = filled.scan(0, limit=10)
+
+    assert (unpacked(page), page.next, page.total) == ([], None, 0)
 
 
 def test_scan_continues_after_a_nonexistent_key(filled: StoreReader) -> None:
-    assert filled.scan(1, after=b"key-1a", limit=1).records[0][0] == b"key-2"
-    assert filled.scan(1, after=b"z", limit=1) == ([], None, 25)
+    assert filled.scan(1, after=b"key-1a", limit=1).keys[0] == b"key-2"
+    page = filled.scan(1, after=b"z", limit=1)
+    assert (unpacked(page), page.next, page.total) == ([], None, 25)
 
 
 @pytest.mark.parametrize("limit", [1, 3, 100])
@@ -154,8 +154,8 @@ def test_keys_of_highest_bytes_are_in_the_range_of_their_prefix(
     keys = [b"\xfe\xff", b"\xff", b"\xff\xff", b"\xff\xff\x01"]
     put(writer, 0, *(Change(key, 1, 0, b"v") for key in keys))
 
-    assert [key for key, _ in reader.scan(0, KeyRange(prefix=b"\xff"), limit=9).records] == keys[1:]
-    assert [key for key, _ in reader.scan(0, KeyRange(prefix=b"\xfe\xff"), limit=9).records] == keys[:1]
+    assert list(reader.scan(0, KeyRange(prefix=b"\xff"), limit=9).keys) == keys[1:]
+    assert list(reader.scan(0, KeyRange(prefix=b"\xfe\xff"), limit=9).keys) == keys[:1]
 
 
 def test_scan_follows_commits_and_deletions(writer: StoreWriter, filled: StoreReader) -> None:
@@ -164,26 +164,7 @@ def test_scan_follows_commits_and_deletions(writer: StoreWriter, filled: StoreRe
     put(writer, 1, Change(b"key-00", 1, 30, b"new"), Change(KEYS[5], 0, 31, None))
     put(writer, 1, Change(b"key-99", 1, 32, b"new"), Change(b"key-00", 0, 33, None))
 
-    assert [key for key, _ in filled.scan(1, limit=100).records] == [*KEYS[:5], *KEYS[6:], b"key-99"]
-
-
-def test_samples_of_all_buckets_contain_all_keys(filled: StoreReader) -> None:
-    samples = [scanned(filled, 3, sample=KeySample(bucket, 4)) for bucket in range(4)]
-
-    assert sorted(key for sample in samples for key in sample) == KEYS
-    assert samples[1] == [key for key in KEYS if crc32(key) % 4 == 1]
-
-
-def test_page_of_a_small_sample_reads_a_bounded_number_of_keys(
-    writer: StoreWriter, reader: StoreReader
-) -> None:
-    keys = [b"%06d" % number for number in range(20_001)]
-    put(writer, 0, *(Change(key, 1, 0, b"v") for key in keys))
-
-    page = reader.scan(0, limit=1, sample=KeySample(2**31, 2**31 + 1))
-
-    assert (page.records, page.next) == ([], keys[19_999])
-    assert reader.scan(0, after=keys[19_999], limit=1, sample=KeySample(2**31, 2**31 + 1)).next is None
+    assert list(filled.scan(1, limit=100).keys) == [*KEYS[:5], *KEYS[6:], b"key-99"]
 
 
 def test_forgotten_partition_is_empty_and_can_be_filled_again(

@@ -4,6 +4,7 @@ import json
 import struct
 from pathlib import Path
 from urllib.parse import quote
+from zlib import crc32
 
 import lmdb
 import pyarrow as pa
@@ -97,6 +98,8 @@ def test_a_prefix_selects_keys(node: StopsNode) -> None:
     [
         ("format=csv&partition=0", "invalid-format", 400),
         ("format=arrow", "invalid-partition", 400),
+        ("format=arrow&partition=0&sample=3/3", "invalid-sample", 400),
+        ("partition=0&sample=1/3", "unknown-parameter", 400),
         ("format=arrow&partition=0&limit=5", "unknown-parameter", 400),
         ("format=arrow&partition=7", "not-owner", 421),
         ("format=arrow&partition=0&version=9", "unknown-model", 404),
@@ -111,13 +114,20 @@ def test_a_request_that_cannot_be_served_is_a_problem(
     assert slug in {json.loads(found.data)["type"].rpartition(":")[2], found.headers.get("Foldlake-Reason")}
 
 
+def test_samples_of_all_buckets_have_all_keys(node: StopsNode) -> None:
+    samples = [keys_of(node.client.get(f"{PATH}&sample={bucket}/3").data) for bucket in range(3)]
+
+    assert sorted(key for sample in samples for key in sample) == KEYS
+    assert samples[1] == [key for key in KEYS if crc32(key.encode()) % 3 == 1]
+
+
 def damage(settings: Settings, key: str) -> None:
     """Change the last byte of a record's value in the store."""
     path = StoreDirectory(settings.store_dir, LmdbBackend(1)).path("stops", 1)
     with lmdb.open(str(path), max_dbs=PARTITIONS + layout.OTHER_DATABASES) as environment:
         database = environment.open_db(layout.partition_database(0), create=False)
         with environment.begin(write=True, db=database) as transaction:
-            stored = transaction.get(key.encode())
+            stored = bytes(transaction.get(key.encode()) or b"")
             transaction.put(key.encode(), stored[:-1] + bytes([stored[-1] ^ 1]))
 
 
