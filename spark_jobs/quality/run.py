@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import count, count_distinct, lit
 
 from include.position import Offsets
-from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
+from include.quality.check import CheckRequest, CheckResult, Mode
 from include.settings import Settings
 from spark_jobs.quality.check_setup import open_check
 from spark_jobs.quality.comparison import LogComparison
@@ -152,9 +152,7 @@ def _read(
     session: CheckSession, store: Store, sample: FrameSample, increment: IncrementalReplay | None
 ) -> StoreReading:
     started_s = time.monotonic()
-    # Spark reads what the nodes have answered page by page, and counts a page as a record.
-    unit = "pages" if store.name is StoreName.NODES else "records"
-    with session.reading(f"reading {store.name}", unit):
+    with session.reading(f"reading {store.name}"):
         reading = store.read(sample) if increment is None else increment.read(store)
         records = session.keep(reading.records)
         count = records.count()
