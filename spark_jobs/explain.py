@@ -35,7 +35,7 @@ from spark_jobs.folding.key_events import (
     of_key,
     personal_fields,
 )
-from spark_jobs.folding.replay import IdsOf, decoded_records, decoding, events_of, source_state
+from spark_jobs.folding.replay import IdsOf, decoded_records, decoding, source_state
 from spark_jobs.runtime.lake_job import run_lake_job
 
 
@@ -129,7 +129,7 @@ class KeyLog:
                 {p: state.starts.of(p) if p == own else end for p, end in state.ends.items()}
             )
         records = decoded_records(
-            spark, settings, events_of(model), self.until, self.since, ids_of=ids_of, with_written_at=True
+            spark, settings, model.events, self.until, self.since, ids_of=ids_of, with_written_at=True
         )
         found = without_short_names(of_key(model, good_events(records), key), model.event_schemas)
         self._cached = found.persist()

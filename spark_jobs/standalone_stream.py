@@ -7,16 +7,14 @@ import argparse
 import logging
 import sys
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from include.declarations.catalog import Catalog
-from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.load import read_model
 from include.declarations.read_model import ReadModel
-from include.declarations.rekeying import record_key
 from include.errors import FoldlakeError, SettingsError
 from include.files import FileLockedError, file_lock
 from include.kafka.log_reading import log_consumer
@@ -127,8 +125,8 @@ def _run(arguments: argparse.Namespace) -> None:
             dead_letter_spec(
                 _endpoints(arguments, partitions, dead_letter_topic(arguments.source_topic), "dead-letter"),
                 schemas,
-                TopicEvents(arguments.source_topic, model.event_schemas, record_key(model)),
-                failure_checks(Catalog({model.name: model}), model.source_topic),
+                replace(model.events, topic=arguments.source_topic),
+                failure_checks([model]),
                 TriggerSettings.from_settings(settings.stream),
                 consumer,
                 admin,

@@ -20,9 +20,6 @@ from spark_jobs.streaming.read_model_setup import set_up_read_models
 from spark_jobs.streaming.stream_context import StreamContext
 from spark_jobs.streaming.stream_driver import StreamDriver, stop_on_signals, wait_for_slots
 from spark_jobs.streaming.warm_up import warm_up
-from spark_jobs.streaming.workers.driver_worker import DriverWorker
-from spark_jobs.streaming.workers.expiry_sweeper import expiry_sweepers
-from spark_jobs.streaming.workers.periodic_writer import periodic_writers
 
 LOG = logging.getLogger("foldlake.stream")
 
@@ -50,15 +47,12 @@ def main() -> int:
             session.set_result(spark)
             set_up.result()
             wait_for_slots(spark, slots)
-            queries = QuerySet(spark, context.consumer, SpecDiscovery(context, modules).specs, slots)
+            discovery = SpecDiscovery(context, modules)
+            queries = QuerySet(spark, context.consumer, discovery.specs, slots)
             publisher = ProgressPublisher(
                 settings.kafka.bootstrap_servers, str(spark.sparkContext.master), add_progress_listener(spark)
             )
-            threads: list[DriverWorker] = [
-                *periodic_writers(settings, catalog.periodic, catalog.models),
-                *expiry_sweepers(settings, catalog.models),
-            ]
-            driver = StreamDriver(spark, queries, publisher, threads)
+            driver = StreamDriver(spark, queries, publisher, discovery.workers())
             if is_standby():
                 queries.prepare()
                 warm_up(spark, context.consumer, [query.spec for query in queries])

@@ -15,7 +15,6 @@ from include.declarations.read_model import require_name
 from include.errors import FoldlakeError
 from include.settings import CHECKOUT
 
-READ_MODEL = "read-model"
 TEMPLATES = files("cli.scaffold") / "templates"
 
 
@@ -59,11 +58,16 @@ class Wanted:
 
 
 class _Parts(NamedTuple):
-    """The fields of the templates of a kind, and the event type that the declaration brings: its name and its schema."""
+    """The fields of the templates of a kind, and the event type that the declaration brings: its name and its schema.
+
+    module: name of the module in a package; empty: the word for the kind. templates: of module, test and page, unless they are files.
+    """
 
     fields: Mapping[str, str]
     event_type: str = ""
     schema: str = ""
+    module: str = ""
+    templates: tuple[str, ...] = ()
 
 
 class Scaffold:
@@ -76,7 +80,7 @@ class Scaffold:
         own = {word: one for word, one in catalog.kinds.items() if one.template and one.test_template}
         # The word for a kind -> how the fields of its templates are found.
         self._kinds: Mapping[str, Callable[[Wanted], _Parts]] = {
-            READ_MODEL: _read_model,
+            "read-model": _read_model,
             "route": self._route,
             "emission": self._emission,
             **dict.fromkeys(sorted(own), self._of_kind),
@@ -90,8 +94,7 @@ class Scaffold:
         self._require_new(kind, name)
         parts = self._kinds[kind](wanted)
         package = self._folder / name.replace("-", "_")
-        file = "model.py" if kind == READ_MODEL else f"{kind}.py"
-        module = package / file if parts.schema else package.with_suffix(".py")
+        module = package / f"{parts.module or kind}.py" if parts.schema else package.with_suffix(".py")
         schema = package / "schemas" / f"{parts.event_type}.avsc"
         test, page = self._beside(f"test_{package.name}.py", f"{name}.md")
         shown = {"module": module, "test": test, "schema": schema}
@@ -101,20 +104,15 @@ class Scaffold:
             **{key: _shown(path) for key, path in shown.items()},
             **parts.fields,
         }
-        texts = dict(zip((module, test, page), self._templates(kind), strict=True))
+        stem = kind.replace("-", "_")
+        files_of_kind = (f"{stem}.py", f"{stem}_test.py", f"{stem}_page.md")
+        templates = parts.templates or map(_template, files_of_kind)
+        texts = dict(zip((module, test, page), templates, strict=True))
         found = {path: _filled(text, fields, is_test=path == test) for path, text in texts.items()}
         if parts.schema:
             doc = f'"""The {kind.replace("-", " ")} `{name}`."""\n'
             found |= {package / "__init__.py": doc, schema: parts.schema}
         return NewDeclaration(name, test, found)
-
-    def _templates(self, kind: str) -> tuple[str, str, str]:
-        """Return the templates of module, test and page."""
-        own = self._catalog.kinds.get(kind)
-        if own is not None:
-            return own.template, own.test_template, _template("flow_page.md")
-        stem = kind.replace("-", "_")
-        return _template(f"{stem}.py"), _template(f"{stem}_test.py"), _template(f"{stem}_page.md")
 
     def _route(self, wanted: Wanted) -> _Parts:
         source = event_schema(wanted.event_type, self._schema_folders)
@@ -150,15 +148,14 @@ class Scaffold:
     def _of_kind(self, wanted: Wanted) -> _Parts:
         source = event_schema(wanted.event_type, self._schema_folders)
         kind = self._catalog.kinds[wanted.kind]
-        return _Parts(
-            {
-                "import_kind": f"from {kind.__module__} import {kind.__name__}",
-                "source_topic": wanted.source_topic,
-                "source_type": wanted.event_type,
-                "key": source.key_field or "",
-                "example": literal(example(source)),
-            }
-        )
+        fields = {
+            "import_kind": f"from {kind.__module__} import {kind.__name__}",
+            "source_topic": wanted.source_topic,
+            "source_type": wanted.event_type,
+            "key": source.key_field or "",
+            "example": literal(example(source)),
+        }
+        return _Parts(fields, templates=(kind.template, kind.test_template, _template("flow_page.md")))
 
     def _beside(self, test: str, page: str) -> tuple[Path, Path]:
         if self._folder == READ_MODELS:
@@ -172,14 +169,14 @@ class Scaffold:
         require_name(kind, name)
         catalog = self._catalog
         flows = (known for flow in catalog.flows for known in (flow.name, flow.declared_name))
-        if name in {*catalog.models, *catalog.emissions, *catalog.periodic, *flows}:
+        if name in {*catalog.models, *catalog.outputs, *flows}:
             raise FoldlakeError(f"{name} is declared already: choose another name.")
 
 
 def _read_model(wanted: Wanted) -> _Parts:
     event_type = f"{wanted.own_type}Recorded"
     fields = {"event_type": event_type, "path": wanted.name}
-    return _Parts(fields, event_type, _filled(_template("read_model.avsc"), fields))
+    return _Parts(fields, event_type, _filled(_template("read_model.avsc"), fields), "model")
 
 
 def _template(name: str) -> str:

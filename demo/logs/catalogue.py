@@ -43,7 +43,7 @@ def first_entries(last: int = PRODUCTS) -> list[GenericEvent]:
 def append_entries(settings: Settings, entries: Iterable[GenericEvent]) -> int:
     """Append entries to the catalogue's topic, and return their number. Raises KafkaUnavailableError, LoadRunningError."""
     with load_lock(settings.home):
-        (route,) = (one for one in load_catalog((SYSTEM,)).routes.values() if one.source_topic == TOPIC)
+        (route,) = (one for one in load_catalog((SYSTEM,)).flows if one.source_topic == TOPIC)
         admin = admin_client(settings.kafka.bootstrap_servers, log_level=0)
         ensure_topics(admin, route.topics(settings.topics), settings.topics.replication_factor)
         return append_missing(settings, TOPIC, entries, 0)

@@ -2,20 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from include.declarations.api import ReadModelApi
 from include.declarations.event_table import EventTable
 from include.declarations.event_types.topic_events import EventFormat, TopicEvents
-from include.declarations.kinds.emission import Emission
 from include.declarations.kinds.endpoint import Endpoint
-from include.declarations.kinds.flow import ROUTE, Flow
+from include.declarations.kinds.flow import Flow
 from include.declarations.kinds.kind import FlowDeclaration
-from include.declarations.kinds.periodic_emission import PeriodicEmission
+from include.declarations.kinds.model_output import ModelOutput
 from include.declarations.read_model import ReadModel
-from include.declarations.rekeying import record_key
 from include.declarations.rules.expression import Expression
 from include.kafka.record_schema import RecordSchema
 from include.settings import TopicSettings
+
+OutputT = TypeVar("OutputT", bound=ModelOutput)
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class ModuleFailure:
 
 @dataclass(frozen=True)
 class Catalog:
-    """The read models, emissions, periodic emissions and event tables by name, the flows, and the HTTP API.
+    """The read models, their outputs (emissions of either kind) and event tables by name, the flows, and the HTTP API.
 
     apis: the lookups and commands of each read model, also of one that has none, by its name. endpoints: the lookups that
     read several records, each with its read model, by path. flows: those of routes, and of all other declarations that compile to flows. kinds: the kinds that modules define, by their word.
@@ -44,18 +45,16 @@ class Catalog:
 
     models: dict[str, ReadModel]
     flows: tuple[Flow, ...] = ()
-    emissions: dict[str, Emission] = field(default_factory=dict)
+    outputs: dict[str, ModelOutput] = field(default_factory=dict)
     event_tables: dict[str, EventTable] = field(default_factory=dict)
-    periodic: dict[str, PeriodicEmission] = field(default_factory=dict)
     apis: tuple[ReadModelApi, ...] = ()
     endpoints: tuple[tuple[ReadModel, Endpoint], ...] = ()
     kinds: Mapping[str, type[FlowDeclaration]] = field(default_factory=dict)
     failures: tuple[ModuleFailure, ...] = ()
 
-    @property
-    def routes(self) -> dict[str, Flow]:
-        """The routes by name; that of a version after the first ends in `.v<version>`."""
-        return {flow.versioned_name: flow for flow in self.flows if flow.kind == ROUTE}
+    def outputs_of(self, kind: type[OutputT]) -> list[OutputT]:
+        """Return the outputs of read models of a kind."""
+        return [one for one in self.outputs.values() if isinstance(one, kind)]
 
     @property
     def _readers(self) -> list[ReadModel | Flow]:
@@ -120,13 +119,10 @@ class Catalog:
 
     def record_key(self, source_topic: str) -> Expression | None:
         """Return what the Kafka key of every record on a source topic must be; None: the entity of the event."""
-        readers = (one for one in self.readers_of(source_topic) if isinstance(one, ReadModel))
-        return next((key for model in readers if (key := record_key(model)) is not None), None)
+        keys = (one.events.record_key for one in self.readers_of(source_topic))
+        return next((key for key in keys if key is not None), None)
 
     def partitions(self, source_topic: str, settings: TopicSettings) -> int:
         """Return the declared number of partitions of a source topic, or else the setting."""
-        for reader in self.readers_of(source_topic):
-            if isinstance(reader, ReadModel):
-                return reader.partitions(settings)
-            return reader.source_partitions(settings)
-        return settings.partitions
+        declared = (reader.partitions(settings) for reader in self.readers_of(source_topic))
+        return next(declared, settings.partitions)

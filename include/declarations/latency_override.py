@@ -76,10 +76,8 @@ def _require_known(catalog: Catalog, names: Collection[str]) -> None:
     known = {*catalog.models, *(flow.declared_name for flow in catalog.flows)}
     derived = {flow.name: flow.of_read_model for flow in catalog.flows if flow.of_read_model}
     for name in sorted(set(names) - known):
-        if name in catalog.emissions:
-            raise ReadModelError(
-                f"{VARIABLE} names the emission {name!r}: emissions are always in real time. Remove it."
-            )
+        if (output := catalog.outputs.get(name)) is not None:
+            raise ReadModelError(f"{VARIABLE} names the {output.kind} {name!r}: {output.when}. Remove it.")
         if name in derived:
             raise ReadModelError(
                 f"{VARIABLE} names {name!r}, which is derived from read model {derived[name]} and follows it: name {derived[name]}."

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from include.declarations.event_types.event_schemas import event_schema, require_distinct_types
 from include.declarations.event_types.known_columns import KnownColumns
+from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.expiry import Expiry, require_forgettable, shared_lifetime
 from include.declarations.latency import Latency, require_emit_interval, require_latency
 from include.declarations.rules.derived_merge import derived_merge
@@ -192,6 +193,13 @@ class ReadModel:
             return schemas
         # The derived route has checked the lifetime with the times of the original records.
         return tuple(replace(schema, key_field=None, lifetime=None) for schema in schemas)
+
+    @property
+    def events(self) -> TopicEvents:
+        """What it reads from the source topic."""
+        # The records of a re-keyed topic have the key of the read model, others that of the entity.
+        record_key = None if self.rekeyed_from is None else self.key
+        return TopicEvents(self.source_topic, self.event_schemas, record_key)
 
     @cached_property
     def lifetime(self) -> ItemLifetime | None:

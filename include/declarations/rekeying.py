@@ -7,7 +7,6 @@ from pathlib import Path
 from include.declarations.event_table import EventTable
 from include.declarations.kinds.flow import ROUTE, Flow
 from include.declarations.read_model import ReadModel
-from include.declarations.rules.expression import Expression
 from include.declarations.topic_options import EventsTopic
 from include.errors import ReadModelError
 
@@ -78,8 +77,3 @@ def require_own_topics(
                 f"{user} uses {topic}, which belongs to read model {topics[topic].of_read_model} alone: read {topics[topic].source_topic}, "
                 "with `rekey=True` if it is a read model that needs another key, or write to another topic."
             )
-
-
-def record_key(model: ReadModel) -> Expression | None:
-    """Return what the Kafka key of every record on a read model's source must be; None: the entity of the event."""
-    return None if model.rekeyed_from is None else model.key

@@ -6,8 +6,10 @@ records stay in the schema registry: other versions may share a schema's id, and
 
 import errno
 import logging
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from confluent_kafka import KafkaException
@@ -40,6 +42,7 @@ from include.waiting import retry, wait_for
 LOG = logging.getLogger(__name__)
 # The driver stops a query within seconds of reading the registry, later when its state is large.
 LOCK_WAIT_S = 120.0
+NOTES = (fold_rule_path, fold_sums_path, log_note_path, written_note_path, handover_path)
 GONE = "UNKNOWN_TOPIC_OR_PART"
 # Spark's maintenance thread may still upload the snapshot of a state store after its query has stopped.
 LAST_SNAPSHOT_S = 60.0
@@ -54,18 +57,12 @@ def remove_leftovers(settings: Settings, read_model: str, number: int) -> None:
 
     Waits until its writer has stopped; raises VersionLockedError when the writer does not stop.
     """
-    with (
-        version_lock(settings.home, read_model, number, wait_s=LOCK_WAIT_S),
-        staging_lock(settings.home, read_model, number, wait_s=LOCK_WAIT_S),
-    ):
-        _delete_topic(settings.kafka.bootstrap_servers, changelog_topic(read_model, number))
-        for location in _locations(settings.checkpoints, settings.lake_root, read_model, number):
-            if _remove(location):
-                LOG.info("removed %s", location)
-    for emission in _emissions(settings.declaration_folders, read_model):
-        with emission_lock(settings.home, emission.name, number, wait_s=LOCK_WAIT_S):
-            _delete_topic(settings.kafka.bootstrap_servers, emission.version_topic(number))
-            for location in _emission_locations(settings.checkpoints, emission.name, number):
+    for part in _parts(settings, read_model, number):
+        with ExitStack() as locks:
+            for lock in part.locks:
+                locks.enter_context(lock)
+            _delete_topic(settings.kafka.bootstrap_servers, part.topic)
+            for location in part.locations:
                 if _remove(location):
                     LOG.info("removed %s", location)
 
@@ -77,44 +74,41 @@ def remove_staging(lake_root: str, read_model: str, number: int) -> bool:
 
 def find_leftovers(settings: Settings, read_model: str, number: int) -> list[str]:
     """Return what is left of a version: topic names and paths."""
-    topics = [changelog_topic(read_model, number)]
-    locations = _locations(settings.checkpoints, settings.lake_root, read_model, number)
-    for emission in _emissions(settings.declaration_folders, read_model):
-        topics.append(emission.version_topic(number))
-        locations += _emission_locations(settings.checkpoints, emission.name, number)
+    parts = list(_parts(settings, read_model, number))
     admin = admin_client(settings.kafka.bootstrap_servers)
-    left = [topic for topic in topics if partition_count(admin, topic) is not None]
-    return left + [path for path in locations if _exists(path)]
+    left = [part.topic for part in parts if partition_count(admin, part.topic) is not None]
+    return left + [path for part in parts for path in part.locations if _exists(path)]
 
 
-def _emissions(folders: tuple[Path, ...], read_model: str) -> list[Emission]:
-    emissions = load_catalog(folders).emissions.values()
-    return [emission for emission in emissions if emission.read_model == read_model]
+class _Part(NamedTuple):
+    """What one query of a version leaves, and the locks of what writes it."""
+
+    locks: tuple[AbstractContextManager[None], ...]
+    topic: str
+    locations: list[str]
 
 
-def _emission_locations(checkpoints: str, emission: str, number: int) -> list[str]:
-    checkpoint = f"{checkpoints}/{emission_query_name(emission, number)}"
-    notes = (fold_rule_path, fold_sums_path, log_note_path, written_note_path, handover_path)
-    return [checkpoint, *(path for note in notes for path in _with_checksum(note(checkpoint)))]
+def _parts(settings: Settings, read_model: str, number: int) -> Iterator[_Part]:
+    """Yield what a version's fold leaves, then what each of its emissions leaves."""
+    home, checkpoints, root = settings.home, settings.checkpoints, settings.lake_root
+    version = version_lock(home, read_model, number, wait_s=LOCK_WAIT_S)
+    staging = staging_lock(home, read_model, number, wait_s=LOCK_WAIT_S)
+    tables = [staging_path(root, read_model, number), verified_path(root, read_model, number)]
+    compaction = compaction_checkpoint(checkpoints, read_model, number)
+    files = _files(checkpoint_path(checkpoints, read_model, number))
+    yield _Part((version, staging), changelog_topic(read_model, number), [*files, compaction, *tables])
+    for emission in load_catalog(settings.declaration_folders).outputs_of(Emission):
+        if emission.read_model == read_model:
+            lock = emission_lock(home, emission.name, number, wait_s=LOCK_WAIT_S)
+            files = _files(f"{checkpoints}/{emission_query_name(emission.name, number)}")
+            yield _Part((lock,), emission.version_topic(number), files)
 
 
-def _locations(checkpoints: str, lake_root: str, read_model: str, number: int) -> list[str]:
-    checkpoint = checkpoint_path(checkpoints, read_model, number)
-    return [
-        checkpoint,
-        *_with_checksum(fold_rule_path(checkpoint)),
-        *_with_checksum(fold_sums_path(checkpoint)),
-        *_with_checksum(log_note_path(checkpoint)),
-        compaction_checkpoint(checkpoints, read_model, number),
-        staging_path(lake_root, read_model, number),
-        verified_path(lake_root, read_model, number),
-    ]
-
-
-def _with_checksum(path: str) -> tuple[str, str]:
-    """Return the path of a file that Spark has written, and that of Hadoop's checksum of it, on local disks."""
-    folder, _, name = path.rpartition("/")
-    return path, f"{folder}/.{name}.crc"
+def _files(checkpoint: str) -> list[str]:
+    """Return a checkpoint, the notes beside it, and Hadoop's checksum of each note, on local disks."""
+    folder = checkpoint.rpartition("/")[0]
+    notes = [note(checkpoint) for note in NOTES]
+    return [checkpoint, *notes, *(f"{folder}/.{note.rpartition('/')[2]}.crc" for note in notes)]
 
 
 def _delete_topic(bootstrap_servers: str, topic: str) -> None:

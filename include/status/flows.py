@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from include.declarations.catalog import Catalog
+from include.declarations.kinds.emission import Emission
+from include.declarations.kinds.periodic_emission import PeriodicEmission
 from include.declarations.latency import Latency
 from include.declarations.latency_override import reload_for_stream
 from include.declarations.read_model import ReadModel
@@ -121,7 +123,7 @@ def _declared(settings: Settings, catalog: Catalog) -> Iterator[ActiveFlow]:
         yield ActiveFlow(
             status,
             (flow.query_name,),
-            flow.source_partitions(settings.topics),
+            flow.partitions(settings.topics),
             flow.state is not None,
             WrittenRecords(flow.name, flow.source_topic),
         )
@@ -132,7 +134,7 @@ def _emissions(
 ) -> Iterator[ActiveFlow]:
     source = model.reading(version.source_topic).source_topic
     is_live = version.stage is Stage.LIVE
-    for emission in catalog.emissions.values():
+    for emission in catalog.outputs_of(Emission):
         if emission.read_model != model.name:
             continue
         name = emission_query_name(emission.name, version.number)
@@ -161,7 +163,7 @@ def _emissions(
 def _periodic(
     settings: Settings, catalog: Catalog, records: Mapping[str, ReadModelVersions]
 ) -> Iterator[ActiveFlow]:
-    for emission in catalog.periodic.values():
+    for emission in catalog.outputs_of(PeriodicEmission):
         record = records.get(emission.read_model)
         live = None if record is None else record.live
         status = FlowStatus(

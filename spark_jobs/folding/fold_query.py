@@ -8,7 +8,6 @@ from pyspark.sql.functions import array, coalesce, col, concat, count, lit, stru
 
 from include.declarations.event_types.event_columns import NAMED, column_name
 from include.declarations.read_model import ReadModel
-from include.declarations.rekeying import record_key
 from include.declarations.rules.expression import Fields
 from include.errors import ReadModelError
 from include.kafka.dead_letters import FAILURE_HEADER
@@ -181,7 +180,7 @@ def changelog_stream(
 
     is_exact: whether the version's state has the parts of exact sums (see aggregated_states).
     """
-    events = EventDecoder(model.event_schemas, schema_ids, partitions, record_key(model)).decode(source)
+    events = EventDecoder(model.event_schemas, schema_ids, partitions, model.events.record_key).decode(source)
     folded = good_events(events, failure=fold_failure(model, revision, events))
     groups = item_groups(model, folded, column_of(model.key).cast("string").alias("key"))
     states = aggregated_states(

@@ -12,7 +12,6 @@ from pyspark.sql.functions import col, substring
 
 from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.read_model import ReadModel
-from include.declarations.rekeying import record_key
 from include.errors import KafkaUnavailableError
 from include.kafka.registry.schema_rejections import Rejection, read_rejections
 from include.kafka.schema_registry import JOB_PATIENCE_S, SchemaRegistry
@@ -100,7 +99,7 @@ def replayed_events(
             with_needed_schema_ids).
     """
     since = _since(model, since)
-    decoded = decoded_records(spark, settings, events_of(model), until, since, ids_of=ids_of)
+    decoded = decoded_records(spark, settings, model.events, until, since, ids_of=ids_of)
     return good_events(decoded, failure=fold_failure(model, revision, decoded))
 
 
@@ -114,9 +113,7 @@ def events_for_staging(
     ids_of: IdsOf,
 ) -> DataFrame:
     """Return the events up to these end offsets as `replayed_events` does, but decoded by another library."""
-    records, decoder = _records_and_decoder(
-        spark, settings, events_of(model), until, _since(model, None), ids_of
-    )
+    records, decoder = _records_and_decoder(spark, settings, model.events, until, _since(model, None), ids_of)
     return foldable(model, revision, independently_decoded(records, decoder))
 
 
@@ -125,11 +122,6 @@ def _since(model: ReadModel, since: Offsets | None) -> Offsets | None:
     if not model.starts:
         return since
     return model.starts if since is None else model.starts.merge(since)
-
-
-def events_of(model: ReadModel) -> TopicEvents:
-    """Return what a read model reads from its source topic."""
-    return TopicEvents(model.source_topic, model.event_schemas, record_key(model))
 
 
 def decoded_records(

@@ -10,7 +10,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import coalesce, col, concat, concat_ws, lit, struct, substring, when
 from pyspark.sql.types import StructType
 
-from include.declarations.catalog import Catalog
 from include.declarations.event_types.event_columns import (
     EVENT_TYPE,
     KEY,
@@ -51,10 +50,10 @@ class FailureCheck:
     failure: Callable[[DataFrame], Column | None]
 
 
-def failure_checks(catalog: Catalog, topic: str) -> list[FailureCheck]:
-    """Return the checks of the folds and flows that read a topic: of every fold revision, as a version may be built with it."""
+def failure_checks(readers: Iterable[ReadModel | Flow]) -> list[FailureCheck]:
+    """Return the checks of the read models and flows that read a topic: of every fold revision, as a version may be built with it."""
     checks = []
-    for reader in catalog.readers_of(topic):
+    for reader in readers:
         if isinstance(reader, ReadModel):
             checks += [
                 FailureCheck(

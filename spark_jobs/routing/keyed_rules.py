@@ -9,7 +9,6 @@ from include.declarations.event_types.event_columns import KEY
 from include.declarations.kinds.emission import Emission
 from include.declarations.kinds.flow import Flow
 from include.declarations.read_model import ReadModel
-from include.declarations.rekeying import record_key
 from include.position import EVENT_COUNT
 from spark_jobs.folding.expressions.analysed import as_column
 from spark_jobs.folding.expressions.columns import field_columns
@@ -31,8 +30,8 @@ def emission_rule(emission: Emission, model: ReadModel, revision: int) -> KeyedR
     """Return the rule of an emission, for a version that is built with a fold revision."""
     return KeyedRule(
         name=emission.name,
-        writer=f"Emission {emission.name}",
-        label=f"emission {emission.name}, fold {revision}",
+        writer=emission.title,
+        label=f"{emission}, fold {revision}",
         source_topic=model.source_topic,
         readers=model.event_schemas,
         failure=partial(fold_failure, model, revision),
@@ -41,7 +40,7 @@ def emission_rule(emission: Emission, model: ReadModel, revision: int) -> KeyedR
         fields=emission.fields_of(revision),
         schema=emission.output_schema,
         where=emission.where,
-        record_key=record_key(model),
+        record_key=model.events.record_key,
     )
 
 

@@ -16,6 +16,7 @@ from include.stream.slot_planning import queries_with_slots
 from spark_jobs.streaming.query_spec import QuerySpec
 from spark_jobs.streaming.stream_context import StreamContext
 from spark_jobs.streaming.supervised_query import SupervisedQuery
+from spark_jobs.streaming.workers.driver_worker import DriverWorker
 
 LOG = logging.getLogger(__name__)
 ENDED = {Phase.REFUSED, Phase.STOPPED}
@@ -151,6 +152,11 @@ class SpecDiscovery:
         self._context = context
         self._specs: dict[str, list[QuerySpec]] = {module.__name__: [] for module in modules}
         self._modules = modules
+
+    def workers(self) -> list[DriverWorker]:
+        """Return the threads of all modules that have some; none is running yet."""
+        found = [getattr(module, "driver_workers", None) for module in self._modules]
+        return [worker for workers in found if workers is not None for worker in workers(self._context)]
 
     def specs(self) -> list[QuerySpec]:
         """Return the specifications of all modules.

@@ -40,7 +40,7 @@ def _ensure_flow_topics(context: StreamContext, flow: Flow) -> None:
     topics = context.settings.topics
     context.ensure_topics(flow.topics(topics))
     wanted = {
-        flow.source_topic: flow.source_partitions(topics),
+        flow.source_topic: flow.partitions(topics),
         flow.output_topic: flow.output_partitions(topics),
     }
     for topic, partitions in wanted.items():

@@ -10,11 +10,8 @@ from typing import Any
 import fastavro
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from include.declarations.catalog import Catalog
-from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.kinds.flow import Flow
 from include.declarations.read_model import ReadModel
-from include.declarations.rekeying import record_key
 from include.errors import FoldlakeError
 from include.kafka.dead_letters import SOURCE_OFFSET_HEADER
 from include.kafka.json_mapping import JsonMapping
@@ -159,22 +156,11 @@ class DeadLetter:
     failure: str = ""
 
 
-def events_of(declaration: ReadModel | Flow) -> TopicEvents:
-    """Return what a read model or a flow reads."""
-    if isinstance(declaration, Flow):
-        return declaration.events
-    return TopicEvents(declaration.source_topic, declaration.event_schemas, record_key(declaration))
-
-
 def found_dead_letters(records: DataFrame, declaration: ReadModel | Flow) -> list[DeadLetter]:
     """Return the records that the driver would write to the dead-letter topic, in order."""
-    read = events_of(declaration)
-    if isinstance(declaration, Flow):
-        alone = Catalog({}, (declaration,))
-    else:
-        alone = Catalog({declaration.name: declaration})
+    read = declaration.events
     events = event_decoder(read, schema_ids(read.readers), 1).decode(records)
-    rows = undecodable(with_failures(events, failure_checks(alone, read.topic))).orderBy("offset").collect()
+    rows = undecodable(with_failures(events, failure_checks([declaration]))).orderBy("offset").collect()
     return [DeadLetter(row["offset"], row["reason"], row[FAILURE] or "") for row in rows]
 
 
@@ -183,7 +169,7 @@ def require_no_dead_letters(
 ) -> None:
     """Raise FoldlakeError for a record that the driver would write to the dead-letter topic, unless these are allowed."""
     if not allow_dead_letters and (found := found_dead_letters(records, declaration)):
-        raise refused(found[0], events_of(declaration).topic)
+        raise refused(found[0], declaration.source_topic)
 
 
 def refused(letter: DeadLetter, topic: str) -> FoldlakeError:

@@ -30,7 +30,6 @@ from stack.declaration_testing.records import (
     as_written,
     avro_records,
     decoded,
-    events_of,
     found_dead_letters,
     json_records,
     refused,
@@ -114,7 +113,7 @@ def emitted(
     return _outputs_of_each(
         query,
         source.records,
-        events_of(model),
+        model.events,
         (emission.output_schema,),
         allow_dead_letters=allow_dead_letters,
     )
@@ -181,7 +180,7 @@ def dead_letters(
         reader: ReadModel | Flow = _key_route(bound) or bound
     else:
         reader = declaration
-    return found_dead_letters(_records(spark, events_of(reader), events), reader)
+    return found_dead_letters(_records(spark, reader.events, events), reader)
 
 
 @dataclass(frozen=True)
@@ -199,7 +198,7 @@ def _source(
     model = _bound(model)
     require_entity_key(spark, model)
     route = _key_route(model)
-    records = _records(spark, events_of(route or model), events)
+    records = _records(spark, (route or model).events, events)
     require_no_dead_letters(records, route or model, allow_dead_letters=allow_dead_letters)
     if route is not None:
         records = rekeyed_records(records, _route_outputs(route, records))

@@ -1,19 +1,17 @@
 """The declaration of an emission: one record for each event of a read model, with the state of its key after the event."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from include.declarations.event_types.known_columns import KnownColumns
-from include.declarations.kinds.flow import output_schema
-from include.declarations.read_model import POSITION_FIELDS, ReadModel, require_name
+from include.declarations.kinds.model_output import ModelOutput
+from include.declarations.read_model import POSITION_FIELDS, ReadModel
 from include.declarations.rules.expression import Expression, Fields
-from include.declarations.topic_options import TopicOptions, topics_with_options
+from include.declarations.topic_options import TopicOptions
 from include.errors import ReadModelError
-from include.kafka.record_schema import RecordSchema
-from include.kafka.topics import Topic
 from include.settings import TopicSettings
 
 if TYPE_CHECKING:
@@ -24,7 +22,7 @@ FieldsOfRevision: TypeAlias = Callable[[int], Mapping[str, "str | Column"]]
 
 
 @dataclass(frozen=True)
-class Emission:
+class Emission(ModelOutput):
     """An emission as data.
 
     name: lower case, digits and dashes; part of its checkpoints' paths and of the header `route` of every record that it writes.
@@ -39,6 +37,9 @@ class Emission:
     schema_folders: the folders of additional declarations, which are also searched for event schemas; set on loading.
     """
 
+    kind: ClassVar[str] = "emission"
+    when: ClassVar[str] = "emissions are always in real time"
+
     name: str
     read_model: str
     output_topic: str
@@ -47,14 +48,6 @@ class Emission:
     where: Expression | None = None
     topic: TopicOptions = field(default_factory=TopicOptions)
     schema_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
-
-    def __post_init__(self) -> None:  # noqa: D105 - validates the fields
-        require_name("Emission", self.name)
-
-    @property
-    def title(self) -> str:
-        """Its kind and name at the beginning of a sentence."""
-        return f"Emission {self.name}"
 
     def fields_of(self, revision: int) -> Fields:
         """Return the fields of the outputs of a version that is built with a fold revision."""
@@ -68,19 +61,6 @@ class Emission:
         """Return the topic to which a version emits while it is not live."""
         return f"{self.output_topic}.v{number}"
 
-    def topic_named(self, name: str, settings: TopicSettings) -> Topic:
-        """Return the consumers' topic or a version's, with the given name."""
-        return topics_with_options(name, replace(self.topic, compacted=False), settings)[0]
-
-    @cached_property
-    def output_schema(self) -> RecordSchema:
-        """The schema of the outputs; raises ReadModelError if it names no key."""
-        return output_schema(f"emission {self.name}", self.output_type, self.schema_folders)
-
-    def require_valid(self, folders: tuple[Path, ...]) -> None:
-        """Raise SchemaError if what it writes has no valid schema, ReadModelError if that has no key."""
-        _ = replace(self, schema_folders=folders).output_schema
-
     def validate_against(self, model: ReadModel) -> None:
         """Raise ReadModelError if items leave the read model, or an expression in SQL is not valid or uses a column that it lacks."""
         if model.items_leave:
@@ -91,6 +71,6 @@ class Emission:
         state = [field.name for field in (*model.state, *POSITION_FIELDS)]
         known = KnownColumns.of_events(model.event_schemas).and_struct("state", state)
         if self.where is not None:
-            known.require(f"`where` of emission {self.name}", self.where)
+            known.require(f"`where` of {self}", self.where)
         if isinstance(self.fields, Mapping):
             known.require_fields(self.title, self.fields, self.output_schema.fields)

@@ -136,11 +136,16 @@ class Flow:
         return f"{self.kind}/{self.versioned_name}"
 
     @property
+    def shares_topics(self) -> bool:
+        """Whether other flows that share topics may write to its output topic, too."""
+        return self.kind == ROUTE
+
+    @property
     def is_in_batches(self) -> bool:
         """Whether its query runs in batches, which need no task slots of their own."""
         return self.latency is Latency.SECOND
 
-    def source_partitions(self, settings: TopicSettings) -> int:
+    def partitions(self, settings: TopicSettings) -> int:
         """Return the number of partitions of the source topic."""
         return self.source.partitions or settings.partitions
 

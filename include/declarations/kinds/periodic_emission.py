@@ -4,21 +4,18 @@ Its ticks are the multiples of its interval since 1970, by the clock of the mach
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from include.declarations.kinds.flow import output_schema
-from include.declarations.read_model import POSITION_FIELDS, ReadModel, require_name
-from include.declarations.topic_options import TopicOptions, topics_with_options
+from include.declarations.kinds.model_output import ModelOutput
+from include.declarations.read_model import POSITION_FIELDS, ReadModel
+from include.declarations.topic_options import TopicOptions
 from include.errors import ReadModelError
-from include.kafka.record_schema import RecordSchema
 from include.kafka.state_record import StateRecord
-from include.kafka.topics import Topic
 from include.position import OCCURRED_ON
-from include.settings import StreamSettings, TopicSettings
+from include.settings import StreamSettings
 
 # What a field of the output may be made of, beside the fields of the state record.
 KEY, TICK = "key", "tick"
@@ -28,7 +25,7 @@ SHORTEST, LONGEST = timedelta(seconds=0.5), timedelta(days=1)
 
 
 @dataclass(frozen=True)
-class PeriodicEmission:
+class PeriodicEmission(ModelOutput):
     """A periodic emission as data.
 
     name: lower case, digits and dashes; in the header `route` of every record that it writes.
@@ -42,6 +39,9 @@ class PeriodicEmission:
     schema_folders: the folders of additional declarations, which are also searched for event schemas; set on loading.
     """
 
+    kind: ClassVar[str] = "periodic emission"
+    when: ClassVar[str] = "periodic emissions are written at their own interval"
+
     name: str
     read_model: str
     output_topic: str
@@ -52,28 +52,14 @@ class PeriodicEmission:
     schema_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:  # noqa: D105 - validates the fields
-        require_name("Periodic emission", self.name)
+        super().__post_init__()
         if self.every is not None:
-            require_interval(f"periodic emission {self.name}", self.every)
-
-    @property
-    def title(self) -> str:
-        """Its kind and name at the beginning of a sentence."""
-        return f"Periodic emission {self.name}"
+            require_interval(str(self), self.every)
 
     def interval_ms(self, settings: StreamSettings) -> int:
         """Return the interval in milliseconds."""
         seconds = settings.periodic_interval_s if self.every is None else self.every.total_seconds()
         return round(seconds * 1000)
-
-    def topics(self, settings: TopicSettings) -> list[Topic]:
-        """Return the output topic."""
-        return topics_with_options(self.output_topic, replace(self.topic, compacted=False), settings)[:1]
-
-    @cached_property
-    def output_schema(self) -> RecordSchema:
-        """The schema of its records; raises ReadModelError if it names no key."""
-        return output_schema(f"periodic emission {self.name}", self.output_type, self.schema_folders)
 
     def record(self, key: str, state: StateRecord, tick: datetime) -> dict[str, Any]:
         """Return the fields of the output that a key's state record gives at a tick."""
@@ -86,10 +72,6 @@ class PeriodicEmission:
             OCCURRED_ON.name: state.occurred_on,
         }
         return {name: known[origin] for name, origin in self.fields.items()}
-
-    def require_valid(self, folders: tuple[Path, ...]) -> None:
-        """Raise SchemaError if what it writes has no valid schema, ReadModelError if that has no key."""
-        _ = replace(self, schema_folders=folders).output_schema
 
     def validate_against(self, model: ReadModel) -> None:
         """Raise ReadModelError if it does not give the fields of its schema, or writes one that the read model does not have."""

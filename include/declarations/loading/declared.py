@@ -21,6 +21,7 @@ from include.declarations.event_table import EventTable
 from include.declarations.kinds.emission import Emission
 from include.declarations.kinds.endpoint import Endpoint
 from include.declarations.kinds.kind import FlowDeclaration, require_kind
+from include.declarations.kinds.model_output import ModelOutput
 from include.declarations.kinds.periodic_emission import PeriodicEmission
 from include.declarations.kinds.route import Route
 from include.declarations.loading.modules import (
@@ -39,7 +40,7 @@ from include.errors import ReadModelError
 LISTED = "DECLARATIONS"
 LISTED_KINDS = "KINDS"
 # A declaration by itself, and one that belongs to the read model of its package.
-Whole = ReadModel | Emission | PeriodicEmission | EventTable | Command | FlowDeclaration
+Whole = ReadModel | ModelOutput | EventTable | Command | FlowDeclaration
 Part = Lookup | Endpoint | Location
 Declaration = Whole | Part
 KINDS: tuple[type[Declaration], ...] = (
@@ -88,12 +89,6 @@ class Declared:
     def of(self, kind: type[T]) -> list[T]:
         """Return the declarations of a kind."""
         return [one for package in self.packages for one in package.of(kind)]
-
-    @property
-    def flow_declarations(self) -> list[FlowDeclaration]:
-        """The declarations that compile to flows."""
-        found = chain.from_iterable(package.declarations for package in self.packages)
-        return [one for one in found if isinstance(one, FlowDeclaration)]
 
     @property
     def kinds(self) -> dict[str, type[FlowDeclaration]]:
@@ -243,12 +238,7 @@ def _require_valid(
     for one in declarations:
         if not isinstance(one, Part):
             one.require_valid(folders)
-            if (
-                isinstance(one, Emission | PeriodicEmission)
-                and model is not None
-                and one.read_model == model.name
-            ):
-                loaded = replace(one, schema_folders=folders)
-                loaded.validate_against(replace(model, schema_folders=folders))
+            if isinstance(one, ModelOutput) and model is not None and one.read_model == model.name:
+                one.loaded(folders).validate_against(replace(model, schema_folders=folders))
         elif model is not None:
             one.validate_against(model)

@@ -36,8 +36,7 @@ def link_endpoints(
         (models[model.name], endpoint)
         for package in declared.packages
         for model in package.of(ReadModel)
-        for endpoint in package.declarations
-        if isinstance(endpoint, Endpoint)
+        for endpoint in package.of(Endpoint)
     ]
     _require_distinct(
         chain(

@@ -6,6 +6,7 @@ from itertools import chain
 from pathlib import Path
 
 from include.declarations.kinds.flow import Flow
+from include.declarations.kinds.kind import FlowDeclaration
 from include.declarations.loading.declared import Declared
 from include.declarations.read_model import ReadModel
 from include.declarations.topic_options import TopicOptions, merge_options
@@ -18,7 +19,7 @@ def declared_flows(declared: Declared, folders: tuple[Path, ...]) -> dict[str, F
     Raises ReadModelError when two flows have the same name and version.
     """
     flows: dict[str, Flow] = {}
-    for one in declared.flow_declarations:
+    for one in declared.of(FlowDeclaration):
         for flow in one.flows():
             if flow.versioned_name in flows:
                 raise ReadModelError(

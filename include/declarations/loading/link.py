@@ -9,9 +9,7 @@ from include.declarations.catalog import Catalog
 from include.declarations.event_table import EventTable
 from include.declarations.event_types.event_schemas import require_distinct_types
 from include.declarations.event_types.topic_events import EventFormat
-from include.declarations.kinds.emission import Emission
 from include.declarations.kinds.flow import Flow
-from include.declarations.kinds.periodic_emission import PeriodicEmission
 from include.declarations.loading.declared import Declared
 from include.declarations.loading.endpoints import link_apis, link_endpoints
 from include.declarations.loading.flows import (
@@ -40,7 +38,7 @@ def link(declared: Declared, folders: tuple[Path, ...]) -> Catalog:
     require_own_topics(models.values(), tables.values(), written, derived)
     flows = tuple(written.values()) + tuple(derived.values())
     flows = tuple(with_source_options(flow, models.values(), flows) for flow in flows)
-    _require_one_format([*flows, *models.values(), *tables.values()])
+    _require_one_format(flows, [*models.values(), *tables.values()])
     catalog = Catalog(
         models,
         flows,
@@ -51,17 +49,13 @@ def link(declared: Declared, folders: tuple[Path, ...]) -> Catalog:
     for topic in catalog.source_topics:
         require_distinct_types(f"topic {topic}", catalog.event_types(topic))
     _require_kept_events(flows, [*models.values(), *tables.values()])
-    emissions = link_outputs(declared, Emission, models, folders)
-    periodic = link_outputs(declared, PeriodicEmission, models, folders)
+    outputs = link_outputs(declared, models, folders)
     writers = [Writer.of_flow(flow) for flow in flows]
-    writers += [Writer.of(one, models) for one in emissions]
-    writers += [Writer.of(one, models) for one in periodic]
-    require_compatible(writers)
+    require_compatible([*writers, *(Writer.of_output(one, models) for one in outputs)])
     apis = link_apis(declared, models, folders)
     return replace(
         catalog,
-        emissions={one.name: one for one in emissions},
-        periodic={one.name: one for one in periodic},
+        outputs={one.name: one for one in outputs},
         apis=apis,
         endpoints=link_endpoints(declared, models, apis),
     )
@@ -126,15 +120,14 @@ def _require_kept_events(routes: Iterable[Flow], readers: Iterable[ReadModel | E
             )
 
 
-def _require_one_format(readers: Sequence[ReadModel | Flow | EventTable]) -> None:
+def _require_one_format(flows: Sequence[Flow], others: Sequence[ReadModel | EventTable]) -> None:
     """Raise ReadModelError if a topic is read in two formats."""
-    in_json = [one for one in readers if isinstance(one, Flow) and one.source_format is EventFormat.JSON]
+    in_json = [flow for flow in flows if flow.source_format is EventFormat.JSON]
+    in_avro = [*(flow for flow in flows if flow not in in_json), *others]
     for route in in_json:
-        others = [
-            one.name for one in readers if one.source_topic == route.source_topic and one not in in_json
-        ]
-        if others:
+        found = [one.name for one in in_avro if one.source_topic == route.source_topic]
+        if found:
             raise ReadModelError(
-                f"{route.title} reads {route.source_topic} as JSON, and {others[0]} reads it as Avro. A topic has one format; read "
+                f"{route.title} reads {route.source_topic} as JSON, and {found[0]} reads it as Avro. A topic has one format; read "
                 "models and event tables read a route's output instead of a topic in JSON."
             )

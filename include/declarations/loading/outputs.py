@@ -1,18 +1,15 @@
 """Links what writes topics: each has a name and a topic of its own, no event circulates, and the read model that one reads exists."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Self
 
-from include.declarations.kinds.emission import Emission
-from include.declarations.kinds.flow import ROUTE, Flow
-from include.declarations.kinds.periodic_emission import PeriodicEmission
+from include.declarations.kinds.flow import Flow
+from include.declarations.kinds.model_output import ModelOutput
 from include.declarations.loading.declared import Declared
 from include.declarations.read_model import ReadModel
 from include.errors import ReadModelError
-
-T = TypeVar("T", Emission, PeriodicEmission)
 
 
 @dataclass(frozen=True)
@@ -32,25 +29,25 @@ class Writer:
     def of_flow(cls, flow: Flow) -> Self:
         """Return a flow as a writer."""
         topics = (flow.output_topic, flow.declared_topic)
-        return cls(flow.title, flow.versioned_name, flow.source_topic, topics, flow.kind == ROUTE)
+        return cls(flow.title, flow.versioned_name, flow.source_topic, topics, flow.shares_topics)
 
     @classmethod
-    def of(cls, one: Emission | PeriodicEmission, models: Mapping[str, ReadModel]) -> Self:
-        """Return an emission of either kind as a writer."""
+    def of_output(cls, one: ModelOutput, models: Mapping[str, ReadModel]) -> Self:
+        """Return an output of a read model as a writer."""
         return cls(one.title, one.name, models[one.read_model].source_topic, (one.output_topic,))
 
 
 def link_outputs(
-    declared: Declared, kind: type[T], models: Mapping[str, ReadModel], folders: tuple[Path, ...]
-) -> list[T]:
-    """Return the declarations of a kind that read a read model; without those whose read model may be in a module that is left out.
+    declared: Declared, models: Mapping[str, ReadModel], folders: tuple[Path, ...]
+) -> list[ModelOutput]:
+    """Return the outputs of read models, without those whose read model may be in a module that is left out.
 
     Raises ReadModelError when one reads a read model that does not exist, or that it does not match.
     """
     found = []
-    for one in declared.of(kind):
+    for one in declared.of(ModelOutput):
         if one.read_model in models:
-            linked = replace(one, schema_folders=folders)
+            linked = one.loaded(folders)
             linked.validate_against(models[one.read_model])
             found.append(linked)
         elif not declared.failures:

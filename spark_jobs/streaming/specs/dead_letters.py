@@ -46,7 +46,7 @@ def query_specs(context: StreamContext) -> list[QuerySpec]:
                 endpoints,
                 context.schemas(topic),
                 context.catalog.events(topic),
-                failure_checks(context.catalog, topic),
+                failure_checks(context.catalog.readers_of(topic)),
                 context.triggers,
                 context.consumer,
                 context.admin,

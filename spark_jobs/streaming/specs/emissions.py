@@ -23,7 +23,7 @@ from spark_jobs.streaming.stream_context import StreamContext
 
 def query_specs(context: StreamContext) -> list[QuerySpec]:
     """Return the query of every emission for each active version of its read model; raises KafkaUnavailableError."""
-    emissions = context.catalog.emissions.values()
+    emissions = context.catalog.outputs_of(Emission)
     records = context.versions.read() if emissions else {}
     return [
         emission_spec(context, emission, context.models[emission.read_model], version)

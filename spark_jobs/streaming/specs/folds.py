@@ -21,6 +21,8 @@ from spark_jobs.folding.fold_fingerprint import has_exact_sums, incompatibility,
 from spark_jobs.folding.fold_query import changelog_stream
 from spark_jobs.streaming.query_spec import QuerySpec, StartRefusedError, TriggerSettings
 from spark_jobs.streaming.stream_context import StreamContext
+from spark_jobs.streaming.workers.driver_worker import DriverWorker
+from spark_jobs.streaming.workers.expiry_sweeper import ExpirySweeper
 
 # The previous writer of a version exits within seconds of its handover; a query that cannot get the lock is retried.
 LOCK_WAIT_S = 2.0
@@ -39,6 +41,14 @@ def query_specs(context: StreamContext) -> list[QuerySpec]:
         for model in context.models.values()
         if model.name in records
         for version in records[model.name].active
+    ]
+
+
+def driver_workers(context: StreamContext) -> list[DriverWorker]:
+    """Return a sweeper for each read model whose items expire; none is running yet."""
+    models = context.models.values()
+    return [
+        ExpirySweeper(context.settings, model, model.expires) for model in models if model.expires is not None
     ]
 
 

@@ -1,1 +1,1 @@
-"""Threads of the driver beside its queries: expiry, and periodic emissions."""
+"""Threads of the driver beside its queries: expiry, and what they share with the writers of periodic emissions."""

@@ -68,15 +68,6 @@ class ExpirySweeper(DriverWorker):
                         LOG.info("removed %d expired keys from %s", number, topic)
 
 
-def expiry_sweepers(settings: Settings, models: Mapping[str, ReadModel]) -> list[ExpirySweeper]:
-    """Return a sweeper for each read model whose items expire; none is running yet."""
-    return [
-        ExpirySweeper(settings, model, model.expires)
-        for model in models.values()
-        if model.expires is not None
-    ]
-
-
 def sweep_once(
     bootstrap_servers: str, registry: SchemaRegistry, expires: Expiry, after_s: float, changelog_topic: str
 ) -> int:

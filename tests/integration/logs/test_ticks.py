@@ -7,7 +7,7 @@ from include.kafka.log_reading import log_consumer
 from include.kafka.origins import newest_tick
 from include.kafka.topics import admin_client, ensure_topics, source_topics
 from include.settings import Settings
-from spark_jobs.streaming.workers.periodic_writer import TickWriter
+from spark_jobs.streaming.specs.periodic_emissions import TickWriter
 from tests.support.stream_process import records_of
 
 TOPIC, PARTITIONS = "ticks-of-a-test", 2

@@ -11,8 +11,10 @@ from include.declarations.latency_override import reload_for_stream, stream_cata
 from include.declarations.load import load_catalog
 from include.errors import ReadModelError
 from include.settings import Settings
+from include.settings.systems import system_folder
 from include.spark.stream_config import stream_task_slots
 from include.stream.slot_planning import BATCH_SLOTS
+from tests.support.declarations.by_name import emissions, flows
 
 SUPPORT = Path(__file__).parents[2] / "support"
 ROUTES, REKEYED = SUPPORT / "read_models_with_routes", SUPPORT / "read_models_with_rekey"
@@ -25,7 +27,7 @@ def settings(folder: Path, *in_batches: str) -> Settings:
 def latencies(folder: Path, *in_batches: str) -> dict[str, Latency]:
     catalog = stream_catalog(settings(folder, *in_batches))
     of_models = {name: model.latency for name, model in catalog.models.items()}
-    return of_models | {name: route.latency for name, route in catalog.routes.items()}
+    return of_models | {name: route.latency for name, route in flows(catalog).items()}
 
 
 def in_real_time(folder: Path) -> None:
@@ -93,13 +95,20 @@ def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
 
 def test_an_emission_is_always_in_real_time() -> None:
     folder = SUPPORT / "read_models_with_emissions"
-    (emission,) = load_catalog((folder,)).emissions.values()
+    (emission,) = emissions(load_catalog((folder,))).values()
     with pytest.raises(
         ReadModelError, match=f"emission '{emission.name}': emissions are always in real time"
     ):
         latencies(folder, emission.name)
     found = latencies(folder, emission.read_model)
     assert found[emission.read_model] is Latency.SECOND
+
+
+def test_a_periodic_emission_has_an_interval_of_its_own() -> None:
+    with pytest.raises(
+        ReadModelError, match="periodic emission 'product-view-counts': periodic emissions are written at"
+    ):
+        latencies(system_folder("logs"), "product-view-counts")
 
 
 def test_the_names_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

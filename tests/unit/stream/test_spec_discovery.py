@@ -44,7 +44,7 @@ def package() -> ModuleType:
 
 def test_driver_finds_each_kind_of_query() -> None:
     names = [module.__name__.rpartition(".")[2] for module in spec_modules()]
-    assert names == ["dead_letters", "emissions", "flows", "folds"]
+    assert names == ["dead_letters", "emissions", "flows", "folds", "periodic_emissions"]
 
 
 def test_specifications_of_all_modules_are_found_and_kept_while_kafka_is_unavailable(folder: Path) -> None:
@@ -55,6 +55,17 @@ def test_specifications_of_all_modules_are_found_and_kept_while_kafka_is_unavail
     first = discovery.specs()
     assert [spec.name for spec in first] == ["emissions", "routes"]
     assert discovery.specs() == first
+
+
+def test_threads_beside_the_queries_are_found_in_the_modules_that_have_some(folder: Path) -> None:
+    (folder / "routes.py").write_text(MODULE.format(name="routes"))
+    text = f"{MODULE.format(name='ticks')}\ndef driver_workers(context):\n    return [(context, 'ticks')]\n"
+    (folder / "ticks.py").write_text(text)
+
+    discovery = SpecDiscovery(NO_CONTEXT, spec_modules(package()))
+
+    found: list[object] = list(discovery.workers())
+    assert found == [(NO_CONTEXT, "ticks")]
 
 
 def test_module_without_specifications_is_an_error(folder: Path) -> None:

@@ -23,7 +23,6 @@ from spark_jobs.compaction import compact
 from spark_jobs.compare_versions import compare_versions
 from spark_jobs.event_tables import append_new
 from spark_jobs.explain import explanation
-from spark_jobs.folding.replay import events_of
 from spark_jobs.lake.live_lake import promote
 from spark_jobs.quality import verified_commit
 from spark_jobs.quality_check import check
@@ -147,7 +146,7 @@ def test_an_explanation_shows_events_and_states(log: Log) -> None:
 
 
 def test_the_event_table_has_the_fields(log: Log) -> None:
-    table = TopicTable(events_of(log.model))
+    table = TopicTable(log.model.events)
     done = append_new(log.spark, log.settings, table)
 
     assert done is not None

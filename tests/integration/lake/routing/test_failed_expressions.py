@@ -11,7 +11,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.functions import col, expr, lit
 
-from include.declarations.catalog import Catalog
 from include.declarations.kinds.emission import Emission
 from include.declarations.kinds.flow import Flow
 from include.declarations.read_model import ReadModel, StateField
@@ -258,8 +257,8 @@ def test_a_route_of_unchanged_events_may_have_a_key_that_fails(source: DataFrame
 def test_one_dead_letter_names_all_declarations_that_fail(events: DataFrame) -> None:
     failing = route(fields=lambda: output(color=FIELDS["color"]()), event_types=("FundsAdded",))
     unusable = route(fields=lambda: output(number=col("nothing")))
-    catalog = Catalog({"balance": model()}, (failing, unusable))
-    bad = undecodable(with_failures(events, failure_checks(catalog, "balance")))
+    checks = failure_checks([model(), failing, unusable])
+    bad = undecodable(with_failures(events, checks))
     rows = dead_letter_records("balance", bad, 1_000_000).collect()
     found = [{header.key: bytes(header.value).decode() for header in row.headers} for row in rows]
     assert [(letter["source_offset"], letter["reason"], letter["failure"]) for letter in found] == [

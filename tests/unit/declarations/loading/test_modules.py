@@ -195,7 +195,7 @@ def test_what_reads_a_read_model_that_is_left_out_is_left_out_too(tmp_path: Path
 
     catalog = load_catalog((tmp_path,))
 
-    assert (set(catalog.models), dict(catalog.emissions)) == ({"balance"}, {})
+    assert (set(catalog.models), catalog.outputs) == ({"balance"}, {})
 
 
 def test_error_names_a_missing_folder(tmp_path: Path) -> None:

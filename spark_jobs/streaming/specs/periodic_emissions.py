@@ -1,4 +1,4 @@
-"""Writes one periodic emission, in a thread of the driver: at each tick, every record of the live version."""
+"""Periodic emissions: a thread of the driver for each, without a query, writes every record of the live version at each tick."""
 
 import logging
 import time
@@ -20,6 +20,8 @@ from include.kafka.topics import admin_client, ensure_topics, partition_count
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Version
+from spark_jobs.streaming.query_spec import QuerySpec
+from spark_jobs.streaming.stream_context import StreamContext
 from spark_jobs.streaming.workers.changelog_snapshot import ChangelogSnapshot
 from spark_jobs.streaming.workers.driver_worker import DriverWorker
 
@@ -33,7 +35,7 @@ class PeriodicWriter(DriverWorker):
     """Writes the ticks of one periodic emission until it is stopped."""
 
     def __init__(self, settings: Settings, emission: PeriodicEmission, model: ReadModel) -> None:
-        super().__init__(f"periodic emission {emission.name}", RETRY_S)
+        super().__init__(str(emission), RETRY_S)
         self._settings = settings
         self._emission = emission
         self._model = model
@@ -44,7 +46,7 @@ class PeriodicWriter(DriverWorker):
         settings, emission = self._settings, self._emission
         servers, registry = settings.kafka.bootstrap_servers, SchemaRegistry(settings.registry.url)
         admin, consumer = admin_client(servers), log_consumer(servers)
-        (topic,) = emission.topics(settings.topics)
+        topic = emission.topic_named(emission.output_topic, settings.topics)
         try:
             ensure_topics(admin, [topic], settings.topics.replication_factor)
             partitions = partition_count(admin, topic.name) or topic.partitions
@@ -86,11 +88,15 @@ class PeriodicWriter(DriverWorker):
             yield str(values[str(schema.key_field)]).encode(), serializer.serialize(event)
 
 
-def periodic_writers(
-    settings: Settings, emissions: Mapping[str, PeriodicEmission], models: Mapping[str, ReadModel]
-) -> list[PeriodicWriter]:
+def query_specs(_context: StreamContext) -> list[QuerySpec]:
+    """Return no query."""
+    return []
+
+
+def driver_workers(context: StreamContext) -> list[DriverWorker]:
     """Return a writer for each periodic emission; none is running yet."""
-    return [PeriodicWriter(settings, one, models[one.read_model]) for one in emissions.values()]
+    emissions = context.catalog.outputs_of(PeriodicEmission)
+    return [PeriodicWriter(context.settings, one, context.models[one.read_model]) for one in emissions]
 
 
 class TickWriter:
