@@ -36,7 +36,7 @@ def run(
     settings, console = Settings(), Console()
     catalog = load_lake_catalog(settings)
     catalog.require_table(read_model)
-    names = [read_model] if read_model else [*catalog.models, *catalog.event_tables]
+    names = [read_model] if read_model else catalog.names
     wanted = RunToFollow(
         "compaction",
         COMPACTION_DAG,

@@ -140,7 +140,7 @@ def _why_missing(settings: Settings, existing: set[str], parts: list[str]) -> st
     from include.declarations.topic_tables import load_lake_catalog
 
     catalog = load_lake_catalog(settings)
-    declared = {sql_name(name): name for name in (*catalog.models, *catalog.event_tables)}
+    declared = {sql_name(name): name for name in catalog.names}
     shown, history = ".".join(parts), ""
     # As in the folders of the lake, then without the schema.
     for candidate in ("_".join(map(sql_name, parts)).casefold(), sql_name(parts[-1]).casefold()):

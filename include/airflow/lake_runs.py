@@ -32,8 +32,7 @@ def chosen_tables(
 
     Raises KafkaUnavailableError.
     """
-    every = (*catalog.models, *catalog.event_tables)
-    names = [name for name in every if requested in {ALL_TABLES, name, _group(catalog, name)}]
+    names = [name for name in catalog.names if requested in {ALL_TABLES, name, _group(catalog, name)}]
     chosen = [name for name in names if not is_scheduled or _may_have_work(settings, catalog, name)]
     for name in names:
         if name not in chosen:

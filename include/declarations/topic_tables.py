@@ -91,12 +91,16 @@ class LakeCatalog:
         """All tables with one row for each event."""
         return {**self.declared, **self.of_topics}
 
+    @property
+    def names(self) -> list[str]:
+        """The names of all tables."""
+        return [*self.models, *self.event_tables]
+
     def require_table(self, name: str) -> None:
         """Raise UnknownReadModelError if there is no table of this name; the empty name stands for all of them."""
-        known = [*self.models, *self.event_tables]
-        if name not in {"", *known}:
+        if name not in {"", *self.names}:
             raise UnknownReadModelError(
-                f"There is no read model or event table {name!r}. Known ones: {', '.join(sorted(known))}."
+                f"There is no read model or event table {name!r}. Known ones: {', '.join(sorted(self.names))}."
             )
 
     def appended_tables(self, name: str) -> list[AppendedTable]:
