@@ -85,19 +85,14 @@ def _pairs(title: str) -> "Table":
 def _title(flow: "FlowStatus") -> str:
     from include.status.flow_status import FlowKind
 
-    if flow.kind == FlowKind.FOLD:
-        return f"{flow.name} v{flow.version}"
-    if flow.kind == FlowKind.DEAD_LETTERS:
-        return f"dead letters of {flow.name}"
-    is_of_version = flow.kind == FlowKind.EMISSION
-    return f"{flow.kind} {flow.name}" + (f" v{flow.version}" if is_of_version else "")
+    words: dict[str, str] = {FlowKind.FOLD: "", FlowKind.DEAD_LETTERS: "dead letters of "}
+    version = f" v{flow.version}" if flow.has_query and flow.version is not None else ""
+    return f"{words.get(flow.kind, f'{flow.kind} ')}{flow.name}{version}"
 
 
 def _flow(flow: "FlowStatus") -> "Text":
     """Describe a flow in one line, truncated to the terminal's width: Spark's error messages are long."""
     from rich.text import Text
-
-    from include.status.flow_status import FlowKind
 
     line = Text(", ".join(_progress(flow)), no_wrap=True, overflow="ellipsis")
     if flow.still_s is not None:
@@ -110,7 +105,7 @@ def _flow(flow: "FlowStatus") -> "Text":
         line.append(f", {report.phase}, {slots}, {report.restarts} restarts")
         if report.last_error:
             line.append(f": {' '.join(report.last_error.split())}", "red")
-    elif flow.kind != FlowKind.PERIODIC:
+    elif flow.has_query:
         line.append(", not running", "yellow")
     return line
 
@@ -120,7 +115,7 @@ def _progress(flow: "FlowStatus") -> "Iterator[str]":
     from include.status.flow_status import FlowKind
     from include.stream.query_reports import Phase
 
-    if flow.kind == FlowKind.PERIODIC:
+    if not flow.has_query:
         age_s = flow.newest_output_age_s
         yield f"every {flow.emit_every_s:g} s to {flow.output_topic}"
         yield "no tick yet" if age_s is None else f"newest tick {_age(age_s)} ago"

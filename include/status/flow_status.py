@@ -31,7 +31,7 @@ class FlowStatus:
     """One flow: what a query of the stream makes of a source topic.
 
     kind: a FlowKind, or the word for another kind.
-    query: name of the query; of a periodic emission, which needs none, its own name.
+    query: name of the query; without one, that of the flow. has_query: whether the driver has a query for it, and not a thread.
     name: of the flow; of a route, with the version if it is a later one; of dead letters, their source topic.
     belongs_to: name of the read model, route or other declaration that it is a part of; empty for dead letters.
     version, stage: of the read model's version; None and empty for a flow without one. What has no versions of a read model is live.
@@ -64,6 +64,7 @@ class FlowStatus:
     still_s: float | None = None
     event_time_ahead: EventTimeAhead | None = None
     report: QueryReport | None = None
+    has_query: bool = True
 
     @property
     def rate_per_s(self) -> float | None:

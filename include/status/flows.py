@@ -20,10 +20,6 @@ from include.stream.slot_planning import flow_slots
 from include.versions.version_record import ReadModelVersions, Stage, Version
 
 
-class Ticks:
-    """The progress of what writes at regular intervals, and reads no events."""
-
-
 @dataclass(frozen=True)
 class ActiveFlow:
     """A flow that the driver runs: of a declaration, or of one active version of a read model.
@@ -38,7 +34,7 @@ class ActiveFlow:
     queries: tuple[str, ...] = ()
     partitions: int = 0
     has_shuffle: bool = False
-    progress: ChangelogTail | WrittenRecords | Ticks | None = None
+    progress: ChangelogTail | WrittenRecords | None = None
     starts: Offsets = field(default_factory=Offsets)
 
     @property
@@ -176,5 +172,6 @@ def _periodic(
             "" if live is None else live.changelog_topic,
             emission.output_topic,
             emit_every_s=emission.interval_ms(settings.stream) / 1000,
+            has_query=False,
         )
-        yield ActiveFlow(status, progress=Ticks())
+        yield ActiveFlow(status)

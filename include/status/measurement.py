@@ -26,7 +26,7 @@ from include.status.flow_status import (
     SourceStatus,
     StreamStatus,
 )
-from include.status.flows import ActiveFlow, Ticks, flows
+from include.status.flows import ActiveFlow, flows
 from include.stream.folded_offsets import ChangelogTail, is_stalled, read_offsets, written_offsets
 from include.stream.query_reports import QueryReport, newest_reports
 from include.versions.registry import VersionRegistry
@@ -121,7 +121,7 @@ class _Measurement:
         found = [self._reports[name] for name in flow.queries if name in self._reports]
         report = min(found, key=attrgetter("reported_age_s"), default=None)
         declared = replace(flow.declared, report=report if report is not None and report.is_running else None)
-        if isinstance(flow.progress, Ticks):
+        if not declared.has_query:
             return replace(declared, newest_output_age_s=self._newest_tick_age_s(declared.output_topic))
         source, ends = declared.source_topic, self._ends(declared.source_topic)
         if ends is None:

@@ -12,9 +12,8 @@ const RECENT_S = 600;
 // The names of the rows that are open: they stay open while rows come and go.
 const open = new Set();
 
-const isOf = (...kinds) => ({ kind }) => kinds.includes(kind);
-// A periodic emission reads a changelog.
-const readsEvents = (flow) => flow.kind !== "periodic emission";
+const isFold = ({ kind }) => kind === "fold";
+const isOfDeadLetters = ({ kind }) => kind === "dead letters";
 
 export function stream(data, history) {
   return html`<p>${words(data)}</p>
@@ -38,15 +37,16 @@ function words(data) {
 function groups(data) {
   const found = new Map();
   for (const flow of data.flows) {
-    if (flow.kind === "dead letters") continue;
+    if (isOfDeadLetters(flow)) continue;
     const name = flow.belongs_to || flow.name;
     found.set(name, [...(found.get(name) ?? []), flow]);
   }
   return [...found].sort().map(([name, flows]) => {
-    const main = flows.find((flow) => flow.kind === "fold" && flow.stage === "live") ?? flows.find(isOf("fold")) ?? flows[0];
+    const main = flows.find((flow) => isFold(flow) && flow.stage === "live") ?? flows.find(isFold) ?? flows[0];
     const written = new Set(flows.map((flow) => flow.output_topic));
-    const topics = new Set(flows.filter(readsEvents).map((flow) => flow.source_topic));
-    const deadLetters = data.flows.filter((flow) => flow.kind === "dead letters" && topics.has(flow.name));
+    // What has no query reads a changelog.
+    const topics = new Set(flows.filter(({ has_query }) => has_query).map((flow) => flow.source_topic));
+    const deadLetters = data.flows.filter((flow) => isOfDeadLetters(flow) && topics.has(flow.name));
     // A re-keyed read model folds what its own route writes: its events are on the route's source.
     const sources = [...topics].filter((topic) => topic && !written.has(topic));
     return { name, main, flows: [...flows, ...deadLetters], sources };
@@ -54,11 +54,11 @@ function groups(data) {
 }
 
 function row({ name, main, flows, sources }, data, history) {
-  const deadLetters = flows.filter(isOf("dead letters")).reduce((sum, flow) => sum + (flow.records ?? 0), 0);
+  const deadLetters = flows.filter(isOfDeadLetters).reduce((sum, flow) => sum + (flow.records ?? 0), 0);
   // A version that is not live may lag without harm.
   const live = flows.filter(({ stage }) => !stage || stage === main.stage);
   const behind = live.map((flow) => flow.events_behind).filter((events) => events != null);
-  const kind = main.kind === "fold" ? "read model" : main.kind;
+  const kind = isFold(main) ? "read model" : main.kind;
   const onToggle = ({ currentTarget }) => (currentTarget.open ? open.add(name) : open.delete(name));
   return html`<details class="flow" ?open=${open.has(name)} @toggle=${onToggle}>
     <summary>
@@ -77,7 +77,7 @@ function row({ name, main, flows, sources }, data, history) {
 const cell = (label, content, isNumber) => html`<span class=${isNumber ? "number" : ""}><span class="label">${label} </span>${content}</span>`;
 
 function versions(flows) {
-  const others = flows.filter((flow) => flow.kind === "fold" && flow.stage !== "live");
+  const others = flows.filter((flow) => isFold(flow) && flow.stage !== "live");
   return others.length ? `, ${others.map((flow) => `v${flow.version} ${flow.stage}${flow.report ? ` (${flow.report.phase})` : ""}`).join(", ")}` : "";
 }
 
@@ -98,7 +98,7 @@ function trigger(flow, pace) {
 // [state, word] of one flow.
 function condition(flow) {
   if (flow.still_s != null) return ["bad", `standing still for ${age(flow.still_s)}`];
-  if (flow.kind === "periodic emission") return ["good", flow.newest_output_age_s == null ? "no tick yet" : `tick ${age(flow.newest_output_age_s)} ago`];
+  if (!flow.has_query) return ["good", flow.newest_output_age_s == null ? "no tick yet" : `tick ${age(flow.newest_output_age_s)} ago`];
   return flow.report ? [PHASES[flow.report.phase] ?? "plain", flow.report.phase] : ["warn", "not running"];
 }
 
@@ -121,10 +121,10 @@ const queries = (name, flows, pace) =>
   ], flows);
 
 function computes(flow) {
-  if (flow.kind === "dead letters") return plural(flow.records ?? 0, "dead letter");
-  if (flow.kind === "fold") return `v${flow.version}, ${flow.stage}`;
-  if (flow.kind === "query") return flow.kind;
-  return `${flow.kind}${flow.kind === "emission" ? ` of v${flow.version}, ${flow.stage}` : ""} → ${flow.output_topic}`;
+  if (isOfDeadLetters(flow)) return plural(flow.records ?? 0, "dead letter");
+  if (isFold(flow)) return `v${flow.version}, ${flow.stage}`;
+  const version = flow.has_query && flow.version != null ? ` of v${flow.version}, ${flow.stage}` : "";
+  return `${flow.kind}${version}${flow.output_topic && ` → ${flow.output_topic}`}`;
 }
 
 // What a person should know first of the stream, given `add(state, text)`.

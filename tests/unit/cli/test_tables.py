@@ -1,14 +1,17 @@
 """Tables fit a terminal of 80 columns: versions with the reason of a rollback, checks, the newest first, and a version being built in status."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+import pytest
 from rich.console import Console
 
 from cli.display.status_tables import stream_table
 from cli.quality import runs_table
 from cli.versions import versions_table
 from include.quality.history import PastRun
-from include.status.flow_status import BuildingVersion, StreamStatus
+from include.status.flow_status import BuildingVersion, FlowKind, FlowStatus, StreamStatus
 from include.versions.transitions import hand_over, promote, register, roll_back
 from include.versions.version_record import ReadModelVersions, first_version
 
@@ -66,3 +69,26 @@ def test_status_shows_a_version_being_built() -> None:
     lines = lines_at_80_columns(stream_table(status, {"standby pid": None}))
 
     assert "balance v3        building for 12 min, fold 2: a bonus" in " ".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed", "line"),
+    [
+        (FlowKind.EMISSION, {"version": 2}, "emission totals v2 5 records on out, 3 behind, not running"),
+        (FlowKind.ROUTE, {}, "route totals 5 records on out, 3 behind, not running"),
+        ("distinct", {}, "distinct totals 5 records on out, 3 behind, not running"),
+        (
+            FlowKind.PERIODIC,
+            {"version": 2, "has_query": False, "emit_every_s": 10.0, "newest_output_age_s": 4.0},
+            "periodic emission totals every 10 s to out, newest tick 4 s ago",
+        ),
+        (FlowKind.DEAD_LETTERS, {"events_behind": None}, "dead letters of totals 5, not running"),
+        (FlowKind.OTHER, {"output_topic": "", "events_behind": None}, "query totals , not running"),
+    ],
+)
+def test_status_names_each_flow_by_its_kind(kind: str, changed: dict[str, Any], line: str) -> None:
+    flow = FlowStatus("query", kind, "totals", output_topic="out", events_behind=3, records=5)
+
+    lines = lines_at_80_columns(stream_table(StreamStatus((replace(flow, **changed),)), {}))
+
+    assert " ".join(lines[-1].split()) == line

@@ -62,6 +62,8 @@ def test_routes_and_periodic_emissions_have_their_interval(found: dict[str, Acti
     )
     periodic = found["product-view-counts"].declared
     assert (periodic.kind, periodic.emit_every_s) == (FlowKind.PERIODIC, 10.0)
+    assert [query for query, flow in found.items() if not flow.declared.has_query] == ["product-view-counts"]
+    assert not found["product-view-counts"].queries
     assert (periodic.belongs_to, periodic.source_topic) == ("product-views", "product-views.v1.changelog")
 
 
