@@ -1,4 +1,4 @@
-"""HTTP lookups by key, local and proxied; the rate of filling a store, and the delay until a record is served."""
+"""HTTP lookups by key, local and proxied; all records of a partition; the rate of filling a store, and the delay until a record is served."""
 
 import argparse
 import json
@@ -7,12 +7,17 @@ import time
 from decimal import Decimal
 from pathlib import Path
 
+import httpx
+
 from benchmarks.support.deposits import low_latency_producer
 from benchmarks.support.lookup_client import LookupRun, NodeConnection, run_lookups
 from benchmarks.support.report import latency_line, percentile, print_environment
 from include.kafka.compacted_topics import changelog_consumer
 from include.kafka.schema_registry import SchemaRegistry
 from include.nodes.partition_report import PartitionReport
+from include.nodes.record_client import OWNER, PartitionReplica
+from include.nodes.record_requests import NO_SAMPLING, records_path
+from include.nodes.record_stream import stream_records
 from include.read_models.balance.model import READ_MODEL
 from include.settings import Settings
 from query_api.lookup.routing import partition_of
@@ -47,6 +52,7 @@ def main() -> None:
         measure_hydration(settings, given.customers)
         start(settings, only=("query_nodes",))
         owned = wait_until_ready(settings, given.customers)
+        measure_streams(questions, owned)
         measure_lookups(settings, questions, owned, given.seconds)
         measure_freshness(settings, writer, owned)
 
@@ -101,6 +107,44 @@ def _reports(port: int) -> list[PartitionReport]:
         return []
     finally:
         connection.close()
+
+
+def measure_streams(questions: list[tuple[str, str]], owned: dict[int, int]) -> None:
+    """Read all records from both nodes, as owners of their partitions: as one stream for each partition, and as pages of JSON."""
+    replicas = [
+        PartitionReplica("node", f"http://127.0.0.1:{port}", partition, OWNER)
+        for partition, port in sorted(owned.items())
+    ]
+    keys = sorted(key for key, _ in questions)
+
+    def streamed(replica: PartitionReplica) -> list[str]:
+        batches = stream_records(replica, READ_MODEL.name, 1, NO_SAMPLING, READY_TIMEOUT_S)
+        return [key for batch in batches for key in batch.column("key").to_pylist()]
+
+    def listed(replica: PartitionReplica) -> list[str]:
+        found: list[str] = []
+        after: str | None = ""
+        while after is not None:
+            page = httpx.get(
+                replica.url + records_path(READ_MODEL.name),
+                params={"partition": replica.partition, "limit": 1000, "after": after},
+            ).json()
+            found += [record["key"] for record in page["records"]]
+            after = page["next"]
+        return found
+
+    # The first stream of a worker process imports what later ones have.
+    for replica in replicas * 2:
+        streamed(replica)
+    for name, read in (("streams of partitions", streamed), ("pages of 1,000 in JSON", listed)):
+        began = time.perf_counter()
+        found = [key for replica in replicas for key in read(replica)]
+        took_s = time.perf_counter() - began
+        assert sorted(found) == keys, f"{name}: not every record once"
+        print(
+            f"{name + ', one after the other':<42}{len(found) / took_s:>8,.0f} records/s, complete",
+            flush=True,
+        )
 
 
 def measure_lookups(
