@@ -202,8 +202,9 @@ def test_reading_threads_never_find_a_store_that_has_gone_back(
         return newest
 
     with ThreadPoolExecutor(8) as threads:
+        number = 1
+        writer.commit({0: [change(b"k", number, number)]}, {0: at(number + 1)}, {})
         reads = [threads.submit(read) for _ in range(8)]
-        number = 0
         while not all(one.done() for one in reads):
             number += 1
             writer.commit({0: [change(b"k", number, number)]}, {0: at(number + 1)}, {})

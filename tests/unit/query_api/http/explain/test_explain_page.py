@@ -95,7 +95,7 @@ def client(tmp_path: Path, job: Job, monkeypatch: pytest.MonkeyPatch) -> Iterato
     yield app.test_client()
     job.may_end.set()
     lock = FileLock(tmp_path / "explain" / "lock")
-    wait_until(lock.try_acquire, "the job has ended", timeout_s=30)
+    wait_until(lock.try_acquire, "the job has ended", timeout_s=120)
     lock.release()
 
 
@@ -117,7 +117,7 @@ def test_a_program_gets_the_explanation_once_the_job_has_ended(client: FlaskClie
         },
     )
     job.may_end.set()
-    wait_until(lambda: ask(client)[0] == 200, "the explanation", timeout_s=30)
+    wait_until(lambda: ask(client)[0] == 200, "the explanation", timeout_s=120)
 
     text = client.get("/explain?readModel=balance&key=a%2Fb").text
 
@@ -139,7 +139,7 @@ def test_a_browser_gets_a_page_that_reloads_itself_until_it_shows_the_events(
     assert waiting.status_code == 202
     assert '<meta http-equiv="refresh" content="1">' in waiting.text
     job.may_end.set()
-    wait_until(lambda: "1,002 events of balance" in page(), "the page shows the events", timeout_s=30)
+    wait_until(lambda: "1,002 events of balance" in page(), "the page shows the events", timeout_s=120)
 
     text = page()
 
@@ -188,7 +188,7 @@ def test_a_request_that_is_not_valid_starts_no_job(
 
 
 def test_an_unknown_version_is_refused_without_a_job(client: FlaskClient, job: Job) -> None:
-    wait_until(lambda: ask(client, "1", "&version=99")[0] == 422, "the refusal", timeout_s=30)
+    wait_until(lambda: ask(client, "1", "&version=99")[0] == 422, "the refusal", timeout_s=120)
 
     assert (
         ask(client, "1", "&version=99")[1]["detail"]
@@ -205,14 +205,14 @@ def test_a_job_that_fails_says_why_and_is_started_again_later(
     job.error = "Kafka is not up."
     job.may_end.set()
     ask(client)
-    wait_until(lambda: ask(client)[0] == 422, "the reason", timeout_s=30)
+    wait_until(lambda: ask(client)[0] == 422, "the reason", timeout_s=120)
     assert ask(client)[1]["detail"] == "Kafka is not up."
 
     job.error = ""
     monkeypatch.setattr(module, "FRESH_S", 0.0)
     ask(client)
     monkeypatch.setattr(module, "FRESH_S", 30.0)
-    wait_until(lambda: ask(client)[0] == 200, "the explanation", timeout_s=30)
+    wait_until(lambda: ask(client)[0] == 200, "the explanation", timeout_s=120)
 
 
 def test_another_sites_page_cannot_start_jobs_in_the_background(client: FlaskClient, job: Job) -> None:
