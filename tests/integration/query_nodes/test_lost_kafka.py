@@ -9,11 +9,9 @@ from urllib.parse import quote
 import pytest
 
 from include.nodes.peers import LAG_HEADER, REASON_HEADER
-from tests.support.faults.kafka_proxy import KafkaProxy, kafka_proxy
+from tests.support.faults.kafka_proxy import KafkaProxy, proxied_node
 from tests.support.http.local_http import HTTP
 from tests.support.node_stack import ExtraNode, NodeStack
-from tests.support.repetition import repeated
-from tests.support.temporary_stack import free_ports
 from tests.support.waiting import wait_until
 
 MAX_AGE_S = 9.0
@@ -39,25 +37,19 @@ class LonelyNode:
         return int(self.node.own_answer(self.path).headers[LAG_HEADER])
 
 
+@pytest.fixture(scope="module")
+def proxied(running_nodes: NodeStack) -> Iterator[tuple[ExtraNode, KafkaProxy]]:
+    """A third node, and the proxy through which it reaches Kafka."""
+    with proxied_node(running_nodes.settled(), node_max_age_s=MAX_AGE_S) as found:
+        yield found
+
+
 @pytest.fixture
-def lonely(nodes: NodeStack) -> Iterator[LonelyNode]:
-    """A third node; its connections to Kafka go through a proxy."""
-    assert nodes.servers is not None
-    port, proxy_port = free_ports(2)
-    with kafka_proxy(nodes.servers.kafka.port, proxy_port) as proxy:
-        # A name for each test: a node of the same name would use the store again.
-        name = f"lonely-{port}"
-        node = ExtraNode(
-            nodes.settings, name, port, kafka_bootstrap=proxy.bootstrap_servers, node_max_age_s=MAX_AGE_S
-        )
-        try:
-            # On a busy machine the group may remove it before it is settled; it then ends, as for a supervisor.
-            with repeated(node.revive, pause_s=1.0):
-                wait_until(lambda: nodes.is_settled(port), "it owns a partition")
-                yield LonelyNode(name, node, proxy, nodes.owned_customer(port))
-        finally:
-            node.kill()
-    wait_until(nodes.is_settled, "its partitions are owned by others")
+def lonely(running_nodes: NodeStack, proxied: tuple[ExtraNode, KafkaProxy]) -> LonelyNode:
+    """The node, once it owns a partition."""
+    node, proxy = proxied
+    wait_until(lambda: running_nodes.is_settled(node.port), "it owns a partition")
+    return LonelyNode(node.name, node, proxy, running_nodes.owned_customer(node.port))
 
 
 def _assert_status_says_so(node: ExtraNode) -> None:
@@ -80,9 +72,9 @@ def _assert_status_says_so(node: ExtraNode) -> None:
 
 @pytest.mark.parametrize("lose_kafka", [KafkaProxy.stop_forwarding, KafkaProxy.refuse])
 def test_node_that_alone_loses_kafka_asks_a_node_that_has_not(
-    nodes: NodeStack, lonely: LonelyNode, lose_kafka: Callable[[KafkaProxy], None]
+    running_nodes: NodeStack, lonely: LonelyNode, lose_kafka: Callable[[KafkaProxy], None]
 ) -> None:
-    customer, name, node = lonely.customer, lonely.name, lonely.node
+    nodes, customer, name, node = running_nodes, lonely.customer, lonely.name, lonely.node
     before = nodes.balance(node.port, customer)
     assert (before.headers["Foldlake-Node"], before.headers["Foldlake-Role"]) == (name, "owner")
 

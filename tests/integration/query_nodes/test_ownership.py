@@ -28,27 +28,22 @@ def test_lookups_succeed_while_an_owner_is_killed(nodes: NodeStack) -> None:
     nodes.wait_until_exact()
 
 
-def test_lookups_succeed_while_a_node_joins_dies_and_its_partitions_move(nodes: NodeStack) -> None:
-    with nodes.continuous_lookups() as failures, joined(nodes, "node-3") as node:
-        assert nodes.wrong((node.port,)) == [], "the new node answers for all keys"
-        node.kill()
-
-    assert failures == []
-    nodes.wait_until_exact()
-
-
-def test_every_listing_of_the_whole_read_model_is_complete_while_partitions_move(nodes: NodeStack) -> None:
+def test_lookups_and_listings_are_complete_while_a_node_joins_dies_and_its_partitions_move(
+    nodes: NodeStack,
+) -> None:
     listings: list[list[str]] = []
 
     def list_keys() -> None:
         listings.append(sorted(record["key"] for record in list_all(nodes, nodes.ports, limit=20)))
 
-    with repeated(list_keys), joined(nodes, "node-5") as node:
+    with nodes.continuous_lookups() as failures, repeated(list_keys), joined(nodes, "node-3") as node:
+        assert nodes.wrong((node.port,)) == [], "the new node answers for all keys"
         wait_until(lambda: len(listings) > 2, "some listings are complete")
         node.kill()
 
-    assert listings
+    assert failures == []
     assert all(keys == sorted(nodes.expected) for keys in listings)
+    nodes.wait_until_exact()
 
 
 def test_lookups_succeed_while_a_node_joins_and_leaves(nodes: NodeStack) -> None:

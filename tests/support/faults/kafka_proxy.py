@@ -9,6 +9,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+from tests.support.node_stack import ExtraNode, NodeStack
+from tests.support.repetition import repeated
+from tests.support.temporary_stack import free_ports
+from tests.support.waiting import wait_until
+
 LENGTH_BYTES = 4
 RECEIVE_BYTES = 65_536
 HOST = "127.0.0.1"
@@ -124,10 +129,18 @@ def _hang_up(connection: socket.socket) -> None:
 
 
 @contextmanager
-def kafka_proxy(broker_port: int, port: int) -> Iterator[KafkaProxy]:
-    """Run a proxy for the duration of a block."""
-    proxy = KafkaProxy(broker_port, port)
+def proxied_node(nodes: NodeStack, **overrides: object) -> Iterator[tuple[ExtraNode, KafkaProxy]]:
+    """Run a further node that reaches Kafka through a proxy; at the end, its partitions move to others."""
+    assert nodes.servers is not None
+    port, proxy_port = free_ports(2)
+    proxy = KafkaProxy(nodes.servers.kafka.port, proxy_port)
+    name, servers = f"lonely-{port}", proxy.bootstrap_servers
+    node = ExtraNode(nodes.settings.changed(**overrides), name, port, kafka_bootstrap=servers)
     try:
-        yield proxy
+        # The group may remove it while it cannot reach Kafka; it then ends, as for a supervisor.
+        with repeated(node.revive, pause_s=1.0):
+            yield node, proxy
     finally:
+        node.kill()
         proxy.refuse()
+    wait_until(nodes.is_settled, "its partitions are owned by others")
