@@ -54,11 +54,17 @@ def amount_of(number: int) -> Decimal:
     return Decimal("0.50") if number % 10 == 0 else Decimal(number % 1_000 + 4) / 4
 
 
+def customer_of(number: int) -> str:
+    """Return the customer of the deposit with this number: every third one is a new customer."""
+    return f"customer-{number if number % 3 == 0 else number * 7919 % 1009}"
+
+
 @dataclass
 class Deposits:
     """Appends deposits to the source, and knows the receipt of each."""
 
     source: EventSource
+    events: list[FundsAdded] = field(default_factory=list)
     expected: dict[str, Receipt] = field(default_factory=dict)
     _sums: dict[str, Decimal] = field(default_factory=lambda: defaultdict(Decimal))
     _counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -88,14 +94,18 @@ class Deposits:
     def _next(self) -> FundsAdded:
         self._number += 1
         number = self._number
-        amount = amount_of(number)
-        customer = f"customer-{number * 7919 % 1009}"
         event = FundsAdded(
-            customerId=customer,
-            amount=amount.quantize(Decimal("0.01")),
+            customerId=customer_of(number),
+            amount=amount_of(number).quantize(Decimal("0.01")),
             id=str(number),
-            occurredOn=START + timedelta(seconds=number),
+            occurredOn=START + timedelta(hours=number % 240),
         )
+        return self.add(event)
+
+    def add(self, event: FundsAdded) -> FundsAdded:
+        """Add a deposit that was appended elsewhere."""
+        customer = event.customerId
+        self.events.append(event)
         self._sums[customer] += event.amount
         self._counts[customer] += 1
         if event.amount >= 1:

@@ -25,7 +25,6 @@ from include.status.measurement import read_stream_status
 from include.versions.registry import VersionRegistry, change_live
 from include.versions.transitions import roll_back
 from stack.lifecycle import start
-from tests.integration.routes.conftest import DECLARATIONS
 from tests.support.lake.stage_processes import StageProcesses
 from tests.support.rebuild.stage_runs import stage_run
 from tests.support.stream_process import EventSource, make_topics
@@ -35,7 +34,8 @@ from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.endurance, pytest.mark.timeout(1800)]
 
-NEW_VERSIONS = Path(__file__).parents[2] / "support" / "new_route_versions"
+SUPPORT = Path(__file__).parents[1] / "support"
+DECLARATIONS, NEW_VERSIONS = SUPPORT / "read_models_with_routes", SUPPORT / "new_route_versions"
 TOPIC, NEW_TOPIC = "postings", "postings.v2"
 MODELS = ("accounts", "largest-postings")
 EVENTS = 3_000

@@ -5,77 +5,60 @@ import io
 import os
 import time
 from collections import Counter, defaultdict
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from threading import Event
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import fastavro
 import pytest
 from confluent_kafka import Message
 
+from demo.log_tables import record_count
 from include.declarations.load import load_catalog, read_model
-from include.errors import KafkaUnavailableError
-from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.origins import LanePartition, OutputOrigin, WrittenRecords
 from include.kafka.topics import dead_letter_topic
 from include.kafka.wire_format import HEADER_BYTES
-from include.read_models.balance.events import FundsAdded
 from include.settings import Settings
 from include.status.flow_status import FlowKind
 from include.status.measurement import read_stream_status
 from include.stream.query_reports import Phase
-from tests.integration.routes.conftest import DECLARATIONS
+from tests.integration.emissions.receipts import Deposits, Load
+from tests.integration.flows.conftest import BALANCE_IN_BATCHES
 from tests.support.declarations.by_name import flows
-from tests.support.json_records.payments import REFUSED_PAYMENTS, payment
-from tests.support.stream_process import EventSource, make_topics, records_of, states
+from tests.support.json_records.payments import LOGGED_ON, REFUSED_PAYMENTS, payment
+from tests.support.stream_process import EventSource, records_of, states
 from tests.support.unsupervised_driver import SharedDriver
 from tests.support.waiting import wait_until
 
+DECLARATIONS = Path(__file__).parents[3] / "support" / "read_models_with_routes"
 ROUTE = flows(load_catalog((DECLARATIONS,)))["postings"]
 PAYMENTS = flows(load_catalog((DECLARATIONS,)))["payments"]
 RECORDS = WrittenRecords(ROUTE.name, ROUTE.source_topic)
 MANY_KILLS = int(os.environ.get("FOLDLAKE_TEST_KILLS", "20"))
 # Longer than the commit interval of the tests, so that some kills come after a note of what is written.
 LONGEST_RUN_S = 24.0
-EVENTS_PER_S = 400
-EVENTS_PER_ROUND = 3_000
-START = datetime(2026, 1, 1, tzinfo=UTC)
 BANK = "bank"
 
 
 @dataclass
-class Deposits:
-    """Appends deposits to the source, and knows what the route has to write for them."""
+class Postings:
+    """What the routes have to write for the deposits, and for payments."""
 
-    source: EventSource
-    expected: dict[str, tuple[str, Decimal]] = field(default_factory=dict)
-    customers: dict[str, str] = field(default_factory=dict)
-    _number: int = 0
+    deposits: Deposits
+    payments: dict[str, tuple[str, Decimal]] = field(default_factory=dict)
 
-    def append(self, count: int) -> None:
-        """Append deposits, every tenth of which is too small for the route."""
-        events = [self._next() for _ in range(count)]
-        self.source.append(events)
-
-    def _next(self) -> FundsAdded:
-        self._number += 1
-        number = self._number
-        amount = Decimal("0.50") if number % 10 == 0 else Decimal(number % 1_000 + 1) / 4 + 1
-        amount = amount.quantize(Decimal("0.01"))
-        event = FundsAdded(
-            customerId=f"customer-{number % 211}",
-            amount=amount,
-            id=str(number),
-            occurredOn=START + timedelta(hours=number % 240),
-        )
-        if amount >= 1:
-            for account in (f"{event.occurredOn:%Y-%m-%d}", BANK):
-                self.expected[f"{number}/{account}"] = (account, amount)
-                self.customers[f"{number}/{account}"] = event.customerId
-        return event
+    @property
+    def expected(self) -> dict[str, tuple[str, Decimal]]:
+        """Return id -> account and amount; a deposit of less than one whole unit is too small."""
+        accounts = {
+            f"{event.id}/{account}": (account, event.amount)
+            for event in self.deposits.events
+            if event.amount >= 1
+            for account in (f"{event.occurredOn:%Y-%m-%d}", BANK)
+        }
+        return accounts | self.payments
 
     def totals(self) -> dict[str, tuple[int, Decimal]]:
         """Return account -> number and sum of its postings."""
@@ -88,9 +71,8 @@ class Deposits:
 
 
 @pytest.fixture(scope="module")
-def deposits(settings: Settings) -> Deposits:
-    make_topics(settings, ROUTE.source_topic)
-    return Deposits(EventSource(settings, ROUTE.source_topic))
+def postings(deposits: Deposits) -> Postings:
+    return Postings(deposits)
 
 
 def outputs(settings: Settings) -> list[Message]:
@@ -98,17 +80,11 @@ def outputs(settings: Settings) -> list[Message]:
 
 
 def written(settings: Settings) -> int:
-    consumer = log_consumer(settings.kafka.bootstrap_servers)
-    try:
-        return sum(end_offsets(consumer, ROUTE.output_topic, ROUTE.output_partitions(settings.topics)))
-    except KafkaUnavailableError:
-        return 0  # the topic does not exist yet
-    finally:
-        consumer.close()
+    return record_count(settings, ROUTE.output_topic)
 
 
-def wait_for_more(settings: Settings, before: int) -> None:
-    wait_until(lambda: written(settings) > before, "the route writes", timeout_s=120)
+def has_more(settings: Settings, before: int) -> bool:
+    return written(settings) > before
 
 
 def decoded(message: Message) -> dict[str, object]:
@@ -121,50 +97,32 @@ def decoded(message: Message) -> dict[str, object]:
 
 
 def test_each_output_is_written_once_in_order_after_a_kill_of_the_driver(
-    settings: Settings, driver: SharedDriver, deposits: Deposits
+    settings: Settings, postings: Postings
 ) -> None:
     """One kill shows that a real driver begins where the last one ended; tests/unit/routes/test_crash_points.py has every step."""
-    deposits.append(EVENTS_PER_ROUND)
-    driver.ensure_running()
-    wait_for_more(settings, written(settings))
-    # In real time, or while it catches up.
-    deposits.append(EVENTS_PER_ROUND)
-    driver.kill()
-    deposits.append(EVENTS_PER_ROUND)
-    driver.ensure_running()
-    require_each_once_in_order(settings, deposits)
+    require_each_once_in_order(settings, postings)
 
 
 @pytest.mark.endurance
 def test_each_output_is_written_once_with_many_kills_under_load(
-    settings: Settings, driver: SharedDriver, deposits: Deposits
+    settings: Settings, driver: SharedDriver, postings: Postings
 ) -> None:
-    is_over = Event()
-
-    def load() -> None:
-        while not is_over.wait(0.1):
-            deposits.append(EVENTS_PER_S // 10)
-
-    with ThreadPoolExecutor(1, "load") as pool:
-        loading = pool.submit(load)
-        try:
-            for kill in range(MANY_KILLS):
-                driver.ensure_running()
-                wait_for_more(settings, written(settings))
-                time.sleep(LONGEST_RUN_S * kill / MANY_KILLS)
-                driver.kill()
-        finally:
-            is_over.set()
-        loading.result()
+    with Load(postings.deposits):
+        for kill in range(MANY_KILLS):
+            driver.ensure_running()
+            wait_until(partial(has_more, settings, written(settings)), "the route writes", timeout_s=120)
+            time.sleep(LONGEST_RUN_S * kill / MANY_KILLS)
+            driver.kill()
     driver.ensure_running()
-    require_each_once_in_order(settings, deposits)
+    require_each_once_in_order(settings, postings)
 
 
-def require_each_once_in_order(settings: Settings, deposits: Deposits) -> None:
+def require_each_once_in_order(settings: Settings, postings: Postings) -> None:
     """Wait until the route has caught up; fail unless its output is what it must be."""
-    wait_until(lambda: written(settings) >= len(deposits.expected), "the route has caught up", timeout_s=240)
+    expected = postings.expected
+    wait_until(lambda: written(settings) >= len(expected), "the route has caught up", timeout_s=240)
     found = outputs(settings)
-    assert Counter(str(decoded(message)["id"]) for message in found) == Counter(deposits.expected.keys())
+    assert Counter(str(decoded(message)["id"]) for message in found) == Counter(expected.keys())
     newest: dict[LanePartition, OutputOrigin] = {}
     for message in found:
         source = RECORDS.origin(message)
@@ -174,48 +132,50 @@ def require_each_once_in_order(settings: Settings, deposits: Deposits) -> None:
         assert origin > newest.get(pair, OutputOrigin(-1, -1))
         newest[pair] = origin
         record = decoded(message)
-        account, amount = deposits.expected[str(record["id"])]
+        account, amount = expected[str(record["id"])]
         assert (message.key(), record["account"], record["amount"]) == (account.encode(), account, amount)
 
 
-def test_a_pseudonym_is_the_keyed_hash_of_the_value(settings: Settings, deposits: Deposits) -> None:
+def test_a_pseudonym_is_the_keyed_hash_of_the_value(settings: Settings, postings: Postings) -> None:
     key = (settings.home / "pseudonym.key").read_bytes()
+    customers = {event.id: event.customerId for event in postings.deposits.events}
     for message in outputs(settings):
         record = decoded(message)
-        customer = deposits.customers[str(record["id"])]
+        customer = customers.get(str(record["id"]).partition("/")[0])
+        if customer is None:
+            continue  # a payment
         assert record["customer"] == hmac.new(key, customer.encode(), "sha256").hexdigest()
         assert customer.encode() not in (message.value() or b"")
 
 
 def test_a_read_model_folds_what_a_route_writes(
-    settings: Settings, driver: SharedDriver, deposits: Deposits
+    settings: Settings, driver: SharedDriver, postings: Postings
 ) -> None:
     driver.ensure_running()
-    deposits.append(100)
+    postings.deposits.append(100)
     model = read_model("accounts", settings.declaration_folders)
 
     def folded() -> dict[str, tuple[int, Decimal]]:
         found = states(settings, model, "accounts.v1.changelog")
         return {key: (state.state["postings"], state.state["total"]) for key, state in found.items()}
 
-    wait_until(lambda: folded() == deposits.totals(), "the accounts are exact", timeout_s=240)
+    wait_until(lambda: folded() == postings.totals(), "the accounts are exact", timeout_s=240)
 
 
 def test_what_a_route_cannot_read_becomes_a_dead_letter(
-    settings: Settings, driver: SharedDriver, deposits: Deposits
+    settings: Settings, driver: SharedDriver, postings: Postings
 ) -> None:
     driver.ensure_running()
     letters = dead_letter_topic(ROUTE.source_topic)
     before = len(records_of(settings, letters))
-    deposits.source.append_raw(b"customer-1", b"junk")
-    deposits.source.flush()
-    deposits.append(10)
+    postings.deposits.source.append_raw(b"customer-1", b"junk")
+    postings.deposits.append(10)
     wait_until(lambda: len(records_of(settings, letters)) == before + 1, "the dead letter", timeout_s=120)
-    wait_until(lambda: len(outputs(settings)) == len(deposits.expected), "the outputs", timeout_s=120)
+    wait_until(lambda: len(outputs(settings)) == len(postings.expected), "the outputs", timeout_s=120)
 
 
 def test_a_route_reads_json_and_merges_it_with_another_source(
-    settings: Settings, driver: SharedDriver, deposits: Deposits
+    settings: Settings, driver: SharedDriver, postings: Postings
 ) -> None:
     driver.ensure_running()
     log = EventSource(settings, PAYMENTS.source_topic)
@@ -224,7 +184,7 @@ def test_a_route_reads_json_and_merges_it_with_another_source(
     for number in range(20):
         identity, amount = f"payment-{number}", Decimal(number) + Decimal("0.25")
         log.append_raw(b"terminal", payment(identity, amount))
-        deposits.expected[identity] = (BANK, amount)
+        postings.payments[identity] = (BANK, amount)
         # Between the good ones, in the same batches.
         for text, _ in REFUSED_PAYMENTS[number::20]:
             log.append_raw(b"terminal", text)
@@ -237,44 +197,42 @@ def test_a_route_reads_json_and_merges_it_with_another_source(
         return {message.value(): dict(message.headers() or ()) for message in records_of(settings, letters)}
 
     refused = dict(REFUSED_PAYMENTS) | {failing: b"failed_expression"}
-    wait_until(lambda: len(outputs(settings)) == len(deposits.expected), "the outputs", timeout_s=120)
+    wait_until(lambda: len(outputs(settings)) == len(postings.expected), "the outputs", timeout_s=120)
     wait_until(lambda: len(headers()) == len(refused), "the dead letters", timeout_s=120)
     assert {value: found["reason"] for value, found in headers().items()} == refused
     assert headers()[failing]["failure"] == b"route payments: field account"
     found = {str(decoded(message)["id"]): decoded(message) for message in outputs(settings)}
     for number in range(20):
         record = found[f"payment-{number}"]
-        assert (record["account"], record["amount"]) == deposits.expected[f"payment-{number}"]
-        assert record["occurredOn"] == START
+        assert (record["account"], record["amount"]) == postings.expected[f"payment-{number}"]
+        assert record["occurredOn"] == LOGGED_ON
 
 
-def test_status_shows_a_route(settings: Settings, driver: SharedDriver, deposits: Deposits) -> None:
+def test_status_shows_a_route(settings: Settings, driver: SharedDriver, postings: Postings) -> None:
     driver.ensure_running()
-    deposits.append(10)
+    postings.deposits.append(10)
 
     def is_current() -> bool:
         routes = read_stream_status(settings).of_kind(FlowKind.ROUTE)
         route = next(one for one in routes if one.name == ROUTE.name)
         assert (route.name, route.source_topic, route.output_topic) == ("postings", "balance", "postings")
-        return (route.events_behind, route.records) == (0, len(deposits.expected))
+        return (route.events_behind, route.records) == (0, len(postings.expected))
 
     wait_until(is_current, "the route has caught up", timeout_s=120)
 
 
-def test_an_operator_makes_a_route_run_in_batches(
-    settings: Settings, driver: SharedDriver, deposits: Deposits
-) -> None:
-    overrides = {"stream_batch_mode": (ROUTE.name,)}
-    driver.stop()
-    driver.ensure_running(**overrides)
-    deposits.append(100)
-    wait_until(lambda: len(outputs(settings)) == len(deposits.expected), "the outputs", timeout_s=120)
+@pytest.mark.usefixtures("restarted")
+def test_an_operator_makes_a_route_run_in_batches(settings: Settings, postings: Postings) -> None:
+    overrides = {"stream_batch_mode": (ROUTE.name, BALANCE_IN_BATCHES)}
+    postings.deposits.append(100)
+    wait_until(lambda: len(outputs(settings)) == len(postings.expected), "the outputs", timeout_s=120)
 
     assert Counter(str(decoded(message)["id"]) for message in outputs(settings)) == Counter(
-        deposits.expected.keys()
+        postings.expected.keys()
     )
     status = read_stream_status(settings.changed(**overrides))
     assert {route.name: route.latency for route in status.of_kind(FlowKind.ROUTE)} == {
+        "daily-deposits-by-key": "second",
         "payments": "milliseconds",
         "postings": "second",
     }
