@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -11,14 +10,16 @@ from include.stream.query_reports import query_status
 from stack.lifecycle import start
 from stack.stack_guard import guarded
 from stack.supervision.supervisor import Supervisor
+from tests.integration.stream.conftest import PACED
 from tests.support.faults.small_disk import SmallDisk, small_disk
 from tests.support.stream_events import BALANCE, Ledger
 from tests.support.stream_process import EventSource, make_topics
 from tests.support.temporary_stack import temporary_settings
-from tests.support.unsupervised_driver import stream_driver
+from tests.support.unsupervised_driver import SharedDriver, stream_driver
 from tests.support.waiting import wait_until
 
 SERVERS = ("kafka", "registry")
+CHANGELOG = f"{PACED}.v1.changelog"
 
 
 @pytest.fixture(scope="module")
@@ -47,31 +48,26 @@ def ledger(settings: Settings) -> Ledger:
 
 
 def last_error(settings: Settings) -> str:
-    status = query_status(settings.kafka.bootstrap_servers, "balance", 1)
+    status = query_status(settings.kafka.bootstrap_servers, PACED, 1)
     return "" if status is None or status.phase == "real time" else status.last_error
 
 
 def test_driver_whose_checkpoint_has_no_space_folds_again_when_there_is_space(
-    stream_stack: Settings, tmp_path: Path
+    paced: Settings, disk: SmallDisk, driver: SharedDriver, paced_source: EventSource, paced_ledger: Ledger
 ) -> None:
-    ledger = Ledger(stream_stack)
-    with small_disk(tmp_path / "disk", size_mb=32) as disk:
-        settings = stream_stack.changed(checkpoint_dir=str(disk.path / "checkpoints"))
-        source = EventSource(settings, BALANCE.source_topic)
-        with stream_driver(settings) as driver:
-            source.append(ledger.random_events(200))
-            wait_until(lambda: ledger.is_folded(settings), "all events are folded")
+    if disk.refusal:
+        pytest.skip(disk.refusal)
+    driver.ensure_running()
+    paced_source.append(paced_ledger.random_events(200))
+    wait_until(lambda: paced_ledger.is_folded(paced, CHANGELOG), "all events are folded")
 
-            disk.fill()
-            source.append(ledger.random_events(200))
-            wait_until(
-                lambda: "No space left on device" in last_error(settings), "the query says why it fails"
-            )
-            disk.free()
+    with disk.filled():
+        paced_source.append(paced_ledger.random_events(200))
+        wait_until(lambda: "No space left on device" in last_error(paced), "the query says why it fails")
 
-            wait_until(lambda: ledger.is_folded(settings), "all events are folded again")
-            assert driver.poll() is None
-        ledger.assert_exact(settings)
+    wait_until(lambda: paced_ledger.is_folded(paced, CHANGELOG), "all events are folded again")
+    assert driver.process.poll() is None
+    paced_ledger.assert_exact(paced, CHANGELOG)
 
 
 @pytest.mark.endurance

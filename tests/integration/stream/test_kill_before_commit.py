@@ -10,18 +10,19 @@ from include.stream.driver_launch import READY
 from stack.launchers.stream_driver import running
 from tests.support.stream_events import BALANCE, Ledger
 from tests.support.stream_process import EventSource
-from tests.support.unsupervised_driver import end, launch, log_path
+from tests.support.unsupervised_driver import SharedDriver, end, launch, log_path
 from tests.support.waiting import wait_until
 
 
 def test_standby_of_a_driver_killed_before_its_first_commit_catches_up_in_batches(
-    stream_stack: Settings, tmp_path: Path
+    stream_stack: Settings, driver: SharedDriver, tmp_path: Path
 ) -> None:
+    driver.stop()
     settings = stream_stack.changed(checkpoint_dir=str(tmp_path))
     source = EventSource(settings, BALANCE.source_topic)
     ledger = Ledger(settings)
     in_real_time = {"stream_catch_up_threshold_events": 10**9, "stream_real_time_interval_s": 300}
-    driver = launch(settings.changed(**in_real_time))
+    first = launch(settings.changed(**in_real_time))
     wait_until(lambda: running(settings.home) is not None, "the driver has the lock")
     standby = launch(settings.changed(stream_catch_up_threshold_events=0), "--standby")
     try:
@@ -30,13 +31,13 @@ def test_standby_of_a_driver_killed_before_its_first_commit_catches_up_in_batche
         wait_until(lambda: READY in log_path(settings).read_text(), "the standby is ready")
         holder = running(settings.home)
         assert holder is not None
-        assert holder.pid == driver.pid
+        assert holder.pid == first.pid
         # The next commit would be minutes later.
         commits = tmp_path / "balance" / "v1" / "commits"
         assert [path for path in commits.glob("*") if path.name.isdigit()] == []
 
-        driver.kill()
-        driver.wait()
+        first.kill()
+        first.wait()
         source.append(ledger.random_events(300))
         wait_until(lambda: ledger.is_folded(settings), "the standby catches up")
 
@@ -45,5 +46,5 @@ def test_standby_of_a_driver_killed_before_its_first_commit_catches_up_in_batche
         assert holder is not None
         assert holder.pid == standby.pid
     finally:
-        end(settings, driver)
+        end(settings, first)
         end(settings, standby)

@@ -30,7 +30,7 @@ from tests.support.unsupervised_driver import SharedDriver
 from tests.support.waiting import wait_until
 
 DEAD_LETTERS = f"{BALANCE.source_topic}.dead-letter"
-READ_MODELS = Path(__file__).parents[2] / "support" / "read_models"
+READ_MODELS = Path(__file__).parents[3] / "support" / "read_models"
 DEPOSITS_CHANGELOG = "deposits-per-day.v1.changelog"
 
 
@@ -261,7 +261,8 @@ def test_killed_driver_is_exact_after_its_restart_and_writes_no_dead_letter_twic
         source.append_raw(None, b"garbage")
         source.append(ledger.random_events(500))
         driver.kill()
-    driver.ensure_running()
+    # At another pace, from the same checkpoint.
+    driver.ensure_running(stream_pace="throughput")
     source.append(ledger.random_events(500))
     wait_until(lambda: ledger.is_folded(settings), "all events are folded again")
     ledger.assert_exact(settings)

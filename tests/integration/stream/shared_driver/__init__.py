@@ -1,0 +1,1 @@
+"""Tests of what the stream driver folds, rejects and refuses."""
