@@ -7,10 +7,12 @@ from typing import TypeVar
 from include.declarations.api import ReadModelApi
 from include.declarations.event_table import EventTable
 from include.declarations.event_types.topic_events import EventFormat, TopicEvents
+from include.declarations.kinds.emission import Emission
 from include.declarations.kinds.endpoint import Endpoint
-from include.declarations.kinds.flow import Flow
+from include.declarations.kinds.flow import ROUTE, Flow
 from include.declarations.kinds.kind import FlowDeclaration
 from include.declarations.kinds.model_output import ModelOutput
+from include.declarations.kinds.periodic_emission import PeriodicEmission
 from include.declarations.read_model import ReadModel
 from include.declarations.rules.expression import Expression
 from include.kafka.record_schema import RecordSchema
@@ -55,6 +57,21 @@ class Catalog:
     def outputs_of(self, kind: type[OutputT]) -> list[OutputT]:
         """Return the outputs of read models of a kind."""
         return [one for one in self.outputs.values() if isinstance(one, kind)]
+
+    @property
+    def routes(self) -> dict[str, Flow]:
+        """The routes by name, for tests of declarations; that of a version after the first ends in `.v<version>`."""
+        return {flow.versioned_name: flow for flow in self.flows if flow.kind == ROUTE}
+
+    @property
+    def emissions(self) -> dict[str, Emission]:
+        """The emissions by name, for tests of declarations."""
+        return {one.name: one for one in self.outputs_of(Emission)}
+
+    @property
+    def periodic(self) -> dict[str, PeriodicEmission]:
+        """The periodic emissions by name, for tests of declarations."""
+        return {one.name: one for one in self.outputs_of(PeriodicEmission)}
 
     @property
     def _readers(self) -> list[ReadModel | Flow]:
