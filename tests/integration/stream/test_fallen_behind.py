@@ -104,7 +104,7 @@ def test_switches_and_kills_at_every_pace_leave_every_balance_exact(
         for number in range(KILLS):
             wait_until_holder(paced, folding.pid)
             other = paced.changed(stream_pace=paces[number % len(paces)])
-            # The next driver goes on from a checkpoint that was written at another pace. Every second one is a standby.
+            # The next driver continues from a checkpoint that was written at another pace. Every second one is a standby.
             standby = launch(other, "--standby") if number % 2 else None
             log.wait_for(f"{QUERY}: {Phase.REAL_TIME}")
             log.wait_for(f"{QUERY}: {Phase.BATCHES} from now on", meanwhile=append_again)
