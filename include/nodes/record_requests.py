@@ -25,11 +25,6 @@ class KeySample:
 
 
 NO_SAMPLING = KeySample()
-# The columns of a stream of records, with the functions of pyarrow that make their types: the key in UTF-8, the changelog's value, the number
-# of events in it, and the offset of its record in the changelog.
-RECORD_COLUMNS = MappingProxyType(
-    {"key": "string", "value": "binary", "event_count": "int64", "offset": "int64"}
-)
 # The value of `format`, and the media type of the answer.
 ARROW = "arrow"
 ARROW_TYPE = "application/vnd.apache.arrow.stream"

@@ -22,6 +22,10 @@ ANSWER_TIMEOUT_S = 10.0
 RETRY_S = 0.2
 RETRIED = {HTTPStatus.MISDIRECTED_REQUEST, *BUSY}
 MAX_SHOWN = 200
+# The key, the changelog's value, the number of events in it, and the offset of its record in the changelog.
+RECORD_SCHEMA = pa.schema(
+    [("key", pa.string()), ("value", pa.binary()), ("event_count", pa.int64()), ("offset", pa.int64())]
+)
 
 
 class _RejectedError(Exception):
@@ -31,7 +35,7 @@ class _RejectedError(Exception):
 def stream_records(
     replica: PartitionReplica, read_model: str, version: int, sample: KeySample, wait_s: float
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records of a partition on a node in the order of their keys, in batches with RECORD_COLUMNS.
+    """Yield the records of a partition on a node in the order of their keys, in batches with RECORD_SCHEMA.
 
     All records of a batch are of one commit; a later batch may be of a later one. After an interruption, the stream continues after
     the last key that was received.

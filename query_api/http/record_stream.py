@@ -12,7 +12,8 @@ from zlib import crc32
 
 import pyarrow as pa
 
-from include.nodes.record_requests import BATCH_END, BATCH_POSITION, NO_SAMPLING, RECORD_COLUMNS, KeySample
+from include.nodes.record_requests import BATCH_END, BATCH_POSITION, NO_SAMPLING, KeySample
+from include.nodes.record_stream import RECORD_SCHEMA
 from query_api.lookup.local_lookup import LocalLookup
 from query_api.lookup.lookup_results import LocalPage
 from query_api.lookup.routing import KeyLocation
@@ -21,7 +22,6 @@ from query_api.store.stored_columns import RecordColumns, record_columns
 
 # About half a megabyte. A batch occupies the interpreter for about 10 ms, which hardly delays a lookup.
 BATCH_RECORDS = 4096
-SCHEMA = pa.schema([(name, getattr(pa, kind)()) for name, kind in RECORD_COLUMNS.items()])
 
 
 class _Sink:
@@ -90,14 +90,14 @@ class RecordStream:
         }
         sink = _Sink()
         found = self._first
-        with pa.ipc.new_stream(sink, SCHEMA.with_metadata(about)) as writer:
+        with pa.ipc.new_stream(sink, RECORD_SCHEMA.with_metadata(about)) as writer:
             while True:
                 columns, following = found.page
                 metadata = {BATCH_POSITION: str(found.next_offset)}
                 # A stream that was cut off between two batches looks like a complete one.
                 if following is None:
                     metadata[BATCH_END] = "true"
-                writer.write_batch(pa.record_batch(list(columns), SCHEMA), custom_metadata=metadata)
+                writer.write_batch(pa.record_batch(list(columns), RECORD_SCHEMA), custom_metadata=metadata)
                 yield sink.take()
                 if following is None:
                     break

@@ -25,8 +25,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from include.declarations.read_model import KEY_COLUMN
 from include.nodes.node_url import PeerRule
 from include.nodes.record_client import NodeClient, PartitionReplica, ReplicaUnavailableError
-from include.nodes.record_requests import RECORD_COLUMNS
-from include.nodes.record_stream import stream_records
+from include.nodes.record_stream import RECORD_SCHEMA, stream_records
 from include.position import POSITION_COLUMNS
 from include.quality.check import QualityError, StoreName
 from spark_jobs.lake.changelog_batch import OFFSET
@@ -184,8 +183,7 @@ class NodesStore:
 
     def _spool_records(self, path: Path, replica: PartitionReplica, sample: FrameSample) -> list[str]:
         """Write the records of a partition to a file; returns the keys whose records are left out, because they are looked up."""
-        schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in RECORD_COLUMNS.items()])
-        schema = schema.append(pa.field(PLACE, pa.dictionary(pa.int32(), pa.string())))
+        schema = RECORD_SCHEMA.append(pa.field(PLACE, pa.dictionary(pa.int32(), pa.string())))
         model, number = self._target.model.name, self._target.version.number
         left_out: list[str] = []
         with pq.ParquetWriter(path, schema) as writer:
@@ -208,7 +206,7 @@ class NodesStore:
         return self._target.types.stored(col(PLACE), read)
 
     def _type(self) -> StructType:
-        """The type of a page of records as JSON."""
+        """The type of a record as a node answers it in JSON, with the name of the replica."""
         types = self._target.types
         record = StructType(
             [

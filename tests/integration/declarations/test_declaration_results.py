@@ -20,7 +20,6 @@ from include.errors import FoldlakeError, ReadModelError
 from include.settings import CHECKOUT
 from stack.declaration_testing.records import DeadLetter
 from stack.declaration_testing.results import dead_letters, emitted, folded, routed, ticked
-from tests.support.declarations.by_name import flows, periodic_emissions
 from tests.support.read_models_with_rekey import daily_deposits
 
 SYSTEMS = CHECKOUT / "demo" / "systems"
@@ -131,7 +130,7 @@ def test_an_emission_has_no_record_for_the_newest_event_of_another_key(spark: Sp
 
 
 def test_a_route_reads_json(spark: SparkSession, catalog: Catalog) -> None:
-    route = flows(catalog)["product-views"]
+    route = catalog.routes["product-views"]
     views: list[Any] = [
         {
             "logger_name": "product-views",
@@ -148,7 +147,7 @@ def test_a_route_reads_json(spark: SparkSession, catalog: Catalog) -> None:
 
 
 def test_a_periodic_emission_writes_the_state_of_every_key(spark: SparkSession, catalog: Catalog) -> None:
-    emission = periodic_emissions(catalog)["product-view-counts"]
+    emission = catalog.periodic["product-view-counts"]
     views = [{"event_type": "ProductView", "productId": name} for name in ("8", "7", "8")]
 
     written = ticked(spark, emission, catalog.models["product-views"], views, NOON)

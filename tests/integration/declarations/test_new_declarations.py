@@ -8,7 +8,6 @@ import pytest
 from include.declarations.load import load_catalog
 from include.settings import CHECKOUT
 from tests.integration.declarations.run_module import run_module
-from tests.support.declarations.by_name import emissions, flows
 
 KIND = CHECKOUT / "tests" / "support" / "read_models_with_kind" / "distinct.py"
 
@@ -34,7 +33,7 @@ def test_new_declarations_pass_their_own_tests(tmp_path: Path) -> None:
 
     catalog = load_catalog((tmp_path,))
     assert "parcels" in catalog.models
-    assert flows(catalog)["parcel-copies"].output_schema.key_field == "entityId"
-    assert emissions(catalog)["parcel-totals"].read_model == "parcels"
+    assert catalog.routes["parcel-copies"].output_schema.key_field == "entityId"
+    assert catalog.emissions["parcel-totals"].read_model == "parcels"
     output = run_module(tmp_path, "pytest", str(tmp_path / "tests"), "-q", "-p", "no:cacheprovider")
     assert "4 passed" in output

@@ -22,7 +22,6 @@ from include.settings.systems import SYSTEMS
 from spark_jobs.folding.expressions.columns import expression_text
 from spark_jobs.folding.fold_fingerprint import fingerprint
 from stack.declaration_testing import results
-from tests.support.declarations.by_name import emissions, flows
 
 EVENTS = 40
 CATALOG = load_catalog(tuple(SYSTEMS / name for name in ("pos", "orders", "logs")))
@@ -95,9 +94,9 @@ def test_a_fold_has_one_state_in_both_engines(spark: SparkSession, name: str) ->
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", sorted(emissions(CATALOG)))
+@pytest.mark.parametrize("name", sorted(CATALOG.emissions))
 def test_an_emission_has_one_output_in_both_engines(spark: SparkSession, name: str) -> None:
-    emission = emissions(CATALOG)[name]
+    emission = CATALOG.emissions[name]
     model = CATALOG.models[emission.read_model]
     made = events(model.event_schemas, texts(emission.where) or ["PURCHASE"])[:12]
 
@@ -109,12 +108,12 @@ def test_an_emission_has_one_output_in_both_engines(spark: SparkSession, name: s
     "name",
     sorted(
         route.name
-        for route in flows(CATALOG).values()
+        for route in CATALOG.routes.values()
         if route.each is None and route.source_format is EventFormat.AVRO and not route.of_read_model
     ),
 )
 def test_a_route_has_one_output_in_both_engines(spark: SparkSession, name: str) -> None:
-    route = flows(CATALOG)[name]
+    route = CATALOG.routes[name]
     made = events(route.event_schemas, [*texts(route.where), *texts(route.fields)])
 
     written = [

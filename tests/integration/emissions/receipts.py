@@ -23,13 +23,12 @@ from include.read_models.balance.events import FundsAdded
 from include.settings import Settings
 from include.versions.registry import VersionRegistry, change
 from include.versions.transitions import Transition, hand_over, register
-from tests.support.declarations.by_name import emissions
 from tests.support.stream_process import EventSource, records_of
 from tests.support.waiting import wait_until
 
 DECLARATIONS = Path(__file__).parents[2] / "support" / "read_models_with_emissions"
 CATALOG = load_catalog((DECLARATIONS,))
-EMISSION = emissions(CATALOG)["receipts"]
+EMISSION = CATALOG.emissions["receipts"]
 SOURCE = CATALOG.models["savings"].source_topic
 EVENTS_PER_ROUND = 2_500
 EVENTS_PER_S = 200

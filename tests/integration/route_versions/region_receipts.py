@@ -22,15 +22,14 @@ from include.settings import Settings
 from include.versions.registry import VersionRegistry, change
 from include.versions.transitions import Transition, hand_over, register
 from tests.integration.emissions.receipts import amount_of
-from tests.support.declarations.by_name import emissions, flows
 from tests.support.stream_process import records_of
 from tests.support.waiting import wait_until
 
 DECLARATIONS = Path(__file__).parents[2] / "support" / "read_models_with_route_versions"
 CATALOG = load_catalog((DECLARATIONS,))
-EMISSION = emissions(CATALOG)["region-receipts"]
+EMISSION = CATALOG.emissions["region-receipts"]
 READ_MODEL = EMISSION.read_model
-SOURCE = flows(CATALOG)["regional"].source_topic
+SOURCE = CATALOG.routes["regional"].source_topic
 # The topics and the queries of the rules, which are the versions of the route.
 TOPICS = {1: "regional-deposits", 2: "regional-deposits.v2"}
 ROUTES = {1: "route/regional", 2: "route/regional.v2"}
@@ -140,7 +139,7 @@ def start_candidate(settings: Settings, rule: int) -> int:
 
 def _expected(settings: Settings, rule: int) -> dict[tuple[int, int], Receipt]:
     """Return the receipt for each record of a rule's topic, by its partition and offset."""
-    schema = flows(CATALOG)["regional"].output_schema
+    schema = CATALOG.routes["regional"].output_schema
     counts: dict[str, int] = defaultdict(int)
     totals: dict[str, Decimal] = defaultdict(Decimal)
     expected = {}

@@ -9,7 +9,6 @@ from include.declarations.load import load_catalog
 from include.errors import SettingsError
 from include.settings import Settings
 from include.settings.systems import known_systems, system_folder
-from tests.support.declarations.by_name import flows
 
 
 def test_no_system_is_enabled_by_default(tmp_path: Path) -> None:
@@ -20,7 +19,7 @@ def test_no_system_is_enabled_by_default(tmp_path: Path) -> None:
 def test_a_system_of_the_setting_is_read(tmp_path: Path) -> None:
     settings = Settings.of(home=tmp_path, systems="pos", read_models_dir=tmp_path)
     assert settings.declaration_folders == (system_folder("pos"), tmp_path)
-    assert "trend" in flows(load_catalog(settings.declaration_folders))
+    assert "trend" in load_catalog(settings.declaration_folders).routes
 
 
 def test_a_system_that_is_enabled_in_the_home_stays_enabled(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from include.settings import Settings
 from include.settings.systems import system_folder
 from include.spark.stream_config import stream_task_slots
 from include.stream.slot_planning import query_slots
-from tests.support.declarations.by_name import emissions
 from tests.support.declarations.refusal import refusal
 
 DECLARED = Path(__file__).parents[2] / "support" / "read_models_with_emissions"
@@ -39,7 +38,7 @@ def declare(
 
 def test_an_emission_is_one_file_beside_its_read_model() -> None:
     catalog = load_catalog((DECLARED,))
-    emission = emissions(catalog)["receipts"]
+    emission = catalog.emissions["receipts"]
     assert catalog.models[emission.read_model].source_topic == "balance"
     assert emission.output_schema.key_field == "customer"
     assert emission.version_topic(3) == "receipts.v3"

@@ -14,7 +14,6 @@ from include.settings import Settings
 from include.settings.systems import system_folder
 from include.spark.stream_config import stream_task_slots
 from include.stream.slot_planning import BATCH_SLOTS
-from tests.support.declarations.by_name import emissions, flows
 
 SUPPORT = Path(__file__).parents[2] / "support"
 ROUTES, REKEYED = SUPPORT / "read_models_with_routes", SUPPORT / "read_models_with_rekey"
@@ -27,7 +26,7 @@ def settings(folder: Path, *in_batches: str) -> Settings:
 def latencies(folder: Path, *in_batches: str) -> dict[str, Latency]:
     catalog = stream_catalog(settings(folder, *in_batches))
     of_models = {name: model.latency for name, model in catalog.models.items()}
-    return of_models | {name: route.latency for name, route in flows(catalog).items()}
+    return of_models | {name: route.latency for name, route in catalog.routes.items()}
 
 
 def in_real_time(folder: Path) -> None:
@@ -95,7 +94,7 @@ def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
 
 def test_an_emission_is_always_in_real_time() -> None:
     folder = SUPPORT / "read_models_with_emissions"
-    (emission,) = emissions(load_catalog((folder,))).values()
+    (emission,) = load_catalog((folder,)).emissions.values()
     with pytest.raises(
         ReadModelError, match=f"emission '{emission.name}': emissions are always in real time"
     ):

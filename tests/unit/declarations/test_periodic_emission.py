@@ -11,7 +11,6 @@ from include.declarations.load import load_catalog
 from include.errors import ReadModelError
 from include.settings import Settings
 from include.settings.systems import system_folder
-from tests.support.declarations.by_name import periodic_emissions
 from tests.support.declarations.refusal import refusal
 
 MODULE = """
@@ -42,7 +41,7 @@ def declare(
 
 
 def test_the_counts_of_views_have_the_interval_of_the_settings() -> None:
-    (counts,) = periodic_emissions(load_catalog((system_folder("logs"),))).values()
+    (counts,) = load_catalog((system_folder("logs"),)).periodic.values()
 
     assert counts.interval_ms(Settings.of().stream) == 10_000
     assert counts.interval_ms(Settings.of(stream_periodic_interval_s=2.5).stream) == 2_500
@@ -52,7 +51,7 @@ def test_the_counts_of_views_have_the_interval_of_the_settings() -> None:
 
 def test_a_declared_interval_comes_before_that_of_the_settings(tmp_path: Path) -> None:
     declare(tmp_path, every="timedelta(minutes=1)")
-    assert periodic_emissions(load_catalog((tmp_path,)))["totals"].interval_ms(Settings.of().stream) == 60_000
+    assert load_catalog((tmp_path,)).periodic["totals"].interval_ms(Settings.of().stream) == 60_000
 
 
 @pytest.mark.parametrize(

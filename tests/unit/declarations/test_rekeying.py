@@ -12,7 +12,6 @@ from include.errors import ReadModelError
 from include.settings import Settings
 from include.spark.stream_config import stream_task_slots
 from include.stream.slot_planning import BATCH_SLOTS
-from tests.support.declarations.by_name import flows
 
 DECLARED = Path(__file__).parents[2] / "support" / "read_models_with_rekey"
 TOPIC = "balance.by-daily-deposits"
@@ -36,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_route_writes_the_events_under_the_key_of_the_read_model() -> None:
     catalog = load_catalog((DECLARED,))
-    model, route = catalog.models["daily-deposits"], flows(catalog)["daily-deposits-by-key"]
+    model, route = catalog.models["daily-deposits"], catalog.routes["daily-deposits-by-key"]
 
     assert (model.source_topic, model.events_topic) == (TOPIC, "balance")
     assert (route.source_topic, route.output_topic, route.output_type) == ("balance", TOPIC, None)
@@ -58,7 +57,7 @@ def test_the_topic_has_the_partitions_of_the_events_and_is_kept_for_ever(folder:
     catalog = load_catalog((folder,))
 
     assert catalog.models["daily-deposits"].topic == TopicOptions(partitions=6)
-    assert flows(catalog)["daily-deposits-by-key"].source == TopicOptions(partitions=6, retention_ms=5)
+    assert catalog.routes["daily-deposits-by-key"].source == TopicOptions(partitions=6, retention_ms=5)
     assert catalog.partitions(TOPIC, Settings.of(partitions=4).topics) == 6
 
 

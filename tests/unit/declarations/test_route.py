@@ -16,7 +16,6 @@ from include.kafka.json_mapping import JsonMapping
 from include.kafka.record_schema import RecordSchema
 from include.settings import Settings
 from include.spark.stream_config import stream_task_slots
-from tests.support.declarations.by_name import flows
 from tests.support.declarations.refusal import refusal
 
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 18, "scale": 2}
@@ -51,12 +50,12 @@ def declare(folder: Path, name: str, source: str, output: str, options: str = ""
 def test_a_route_is_found_beside_read_models() -> None:
     catalog = load_catalog((DECLARED,))
 
-    assert flows(catalog).keys() == {"payments", "postings"}
+    assert catalog.routes.keys() == {"payments", "postings"}
     assert catalog.models.keys() == {"accounts", "balance"}
     assert sorted(catalog.source_topics) == ["balance", "postings", "terminal-log"]
     assert [schema.name for schema in catalog.event_schemas("postings")] == ["Posting"]
     assert {schema.name for schema in catalog.event_schemas("balance")} == {"FundsAdded", "FundsWithdrawn"}
-    assert flows(catalog)["postings"].output_schema.key_field == "account"
+    assert catalog.routes["postings"].output_schema.key_field == "account"
 
 
 def test_any_module_of_a_package_may_declare_a_route(tmp_path: Path) -> None:
@@ -65,7 +64,7 @@ def test_any_module_of_a_package_may_declare_a_route(tmp_path: Path) -> None:
     (package / "__init__.py").touch()
     (package / "accounts.py").rename(package / "model.py")
 
-    assert flows(load_catalog((tmp_path,))).keys() == {"payments", "postings"}
+    assert load_catalog((tmp_path,)).routes.keys() == {"payments", "postings"}
     assert load_catalog((tmp_path,)).models.keys() == {"accounts", "balance"}
 
 
@@ -76,7 +75,7 @@ def test_a_later_version_of_a_route_writes_to_its_own_topic_with_the_same_option
 
     catalog = load_catalog((tmp_path,))
 
-    second = flows(catalog)["ledger.v2"]
+    second = catalog.routes["ledger.v2"]
     assert (second.output_topic, second.query_name) == ("entries.v2", "route/ledger.v2")
     assert second.topic == TopicOptions(partitions=6)
     created = [topic.name for topic in second.topics(Settings.of().topics)]
@@ -114,7 +113,7 @@ def test_a_topic_has_the_options_of_the_routes_that_write_it(tmp_path: Path) -> 
     declare(tmp_path, "first", "balance", "middle", "partitions=6")
     declare(tmp_path, "second", "middle", "end", "retention_ms=5")
 
-    routes = flows(load_catalog((tmp_path,)))
+    routes = load_catalog((tmp_path,)).routes
 
     assert routes["first"].source == TopicOptions()
     assert routes["second"].source == routes["first"].topic == TopicOptions(partitions=6)
@@ -150,7 +149,7 @@ def test_routes_in_batches_share_two_slots(tmp_path: Path) -> None:
         declare(tmp_path, name, "balance", name, "), latency=Latency.SECOND, where=(None")
     assert stream_task_slots(settings) == without + 2
     with pytest.raises(ReadModelError, match="allowed: milliseconds, second"):
-        replace(flows(load_catalog((tmp_path,)))["first"], latency="hour")  # type: ignore[arg-type]  # as in a module that is not type-checked
+        replace(load_catalog((tmp_path,)).routes["first"], latency="hour")  # type: ignore[arg-type]  # as in a module that is not type-checked
 
 
 def test_read_models_in_batches_share_these_slots(tmp_path: Path) -> None:

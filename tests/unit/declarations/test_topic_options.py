@@ -12,7 +12,6 @@ from include.errors import ReadModelError
 from include.read_models.balance.model import READ_MODEL
 from include.settings import Settings
 from include.spark.stream_config import source_partitions, stream_config, stream_master
-from tests.support.declarations.by_name import flows
 
 SETTINGS = Settings.of(partitions=4, replication_factor=3)
 MODULE = """
@@ -98,7 +97,7 @@ def declare_route(folder: Path, source: str) -> None:
 
 def test_a_route_declares_its_source_as_compacted_and_writes_to_a_topic_that_is_kept(tmp_path: Path) -> None:
     declare_route(tmp_path, "accounts")
-    topics = {t.name: t.config for t in flows(load_catalog((tmp_path,)))["changes"].topics(SETTINGS.topics)}
+    topics = {t.name: t.config for t in load_catalog((tmp_path,)).routes["changes"].topics(SETTINGS.topics)}
 
     assert topics["accounts"]["cleanup.policy"] == "compact"
     assert topics["accounts.dead-letter"]["cleanup.policy"] == "delete"

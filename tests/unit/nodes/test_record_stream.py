@@ -20,10 +20,14 @@ SCHEMA = pa.schema([("key", pa.string())])
 
 
 class Node(HTTPServer):
-    """A node that sends one key a batch. steps: for each request, a status other than 200, or after how many batches it stops; then all."""
+    """A node that sends one key a batch. steps: for each request, a status other than 200, or after how many batches it stops; then all.
+
+    cut_at: for each request, after how many bytes of its answer the connection ends.
+    """
 
     def __init__(self) -> None:
         self.steps: list[int] = []
+        self.cut_at: list[int] = []
         self.queries: list[dict[str, str]] = []
         super().__init__(("127.0.0.1", 0), Handler)
 
@@ -50,7 +54,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", ARROW_TYPE)
         self.end_headers()
-        self.wfile.write(body.getvalue())
+        self.wfile.write(body.getvalue()[: self.server.cut_at.pop(0) if self.server.cut_at else None])
 
     def log_message(self, *_: object) -> None:
         """Log nothing."""
@@ -86,6 +90,13 @@ def test_a_sample_is_a_parameter_of_the_request(node: Node) -> None:
 @pytest.mark.parametrize("steps", [[2], [1, 1, 1], [503, 2, 503], [0, 421, 3]])
 def test_a_stream_that_is_cut_off_continues_after_the_last_key(node: Node, steps: list[int]) -> None:
     node.steps = steps
+
+    assert keys_of(node) == KEYS
+
+
+def test_a_stream_that_is_cut_off_inside_of_a_batch_continues_after_the_last_whole_one(node: Node) -> None:
+    # The schema and a part of a batch, then a batch and a part of the next one.
+    node.cut_at = [300, 700]
 
     assert keys_of(node) == KEYS
 

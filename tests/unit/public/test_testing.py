@@ -11,7 +11,6 @@ from include.declarations.load import load_catalog
 from include.errors import FoldlakeError
 from include.read_models.balance.model import READ_MODEL as BALANCE
 from include.settings.systems import SYSTEMS
-from tests.support.declarations.by_name import emissions, flows
 
 CATALOG = load_catalog((SYSTEMS / "pos", SYSTEMS / "logs"))
 
@@ -35,7 +34,7 @@ def test_a_fold_gives_the_state_of_each_key() -> None:
 
 
 def test_an_emission_has_the_state_after_each_event() -> None:
-    emission = emissions(CATALOG)["captcha-requests"]
+    emission = CATALOG.emissions["captcha-requests"]
     action = {"browserHash": "b", "kind": "ACTION", "action": "buy", "solved": False}
 
     emitted = testing.emitted(emission, CATALOG.models["browser-actions"], [action] * 7)
@@ -96,4 +95,4 @@ def test_functions_and_arrays_need_spark() -> None:
     with pytest.raises(FoldlakeError, match="Fold 1 of balance is a function"):
         testing.folded(replace(BALANCE, folds={1: dict}), [])
     with pytest.raises(FoldlakeError, match="Route trend has `each`"):
-        testing.routed(flows(CATALOG)["trend"], [])
+        testing.routed(CATALOG.routes["trend"], [])

@@ -26,15 +26,14 @@ from include.status.measurement import read_stream_status
 from include.stream.query_reports import Phase
 from tests.integration.emissions.receipts import Deposits, Load
 from tests.integration.flows.conftest import BALANCE_IN_BATCHES
-from tests.support.declarations.by_name import flows
 from tests.support.json_records.payments import LOGGED_ON, REFUSED_PAYMENTS, payment
 from tests.support.stream_process import EventSource, records_of, states
 from tests.support.unsupervised_driver import SharedDriver
 from tests.support.waiting import wait_until
 
 DECLARATIONS = Path(__file__).parents[3] / "support" / "read_models_with_routes"
-ROUTE = flows(load_catalog((DECLARATIONS,)))["postings"]
-PAYMENTS = flows(load_catalog((DECLARATIONS,)))["payments"]
+ROUTE = load_catalog((DECLARATIONS,)).routes["postings"]
+PAYMENTS = load_catalog((DECLARATIONS,)).routes["payments"]
 RECORDS = WrittenRecords(ROUTE.name, ROUTE.source_topic)
 MANY_KILLS = int(os.environ.get("FOLDLAKE_TEST_KILLS", "20"))
 # Longer than the commit interval of the tests, so that some kills come after a note of what is written.

@@ -20,10 +20,9 @@ from include.read_models.balance.events import FundsAdded
 from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.folding.event_rules import partition_of_key
 from spark_jobs.routing.route_query import RouteQuery
-from tests.support.declarations.by_name import flows
 
 DECLARATIONS = Path(__file__).parents[3] / "support" / "read_models_with_routes"
-ROUTE = flows(load_catalog((DECLARATIONS,)))["postings"]
+ROUTE = load_catalog((DECLARATIONS,)).routes["postings"]
 SCHEMA_ID = 1
 SCHEMA_IDS = SchemaIds({SCHEMA_ID: event_schema("FundsAdded")})
 AMOUNTS = ("5.00", "0.50", "7.00", "1.00")

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from include.declarations.load import load_catalog
-from tests.support.declarations.by_name import flows
 from tests.support.declarations.refusal import refusal
 
 IMPORTS = """
@@ -34,7 +33,7 @@ def test_one_list_has_declarations_of_all_kinds(tmp_path: Path) -> None:
     catalog = load_catalog((tmp_path,))
 
     assert catalog.failures == ()
-    assert (set(catalog.models), set(flows(catalog))) == ({"balance", "purse"}, {"copies"})
+    assert (set(catalog.models), set(catalog.routes)) == ({"balance", "purse"}, {"copies"})
     assert catalog.event_tables.keys() == {"copies"}
     assert {api.model.name: api.paths for api in catalog.apis}["purse"] == ["/api/purses.get"]
 
@@ -42,7 +41,7 @@ def test_one_list_has_declarations_of_all_kinds(tmp_path: Path) -> None:
 def test_a_name_of_an_earlier_release_beside_the_list_is_only_a_variable(tmp_path: Path) -> None:
     declare(tmp_path, "DECLARATIONS = [PURSE]")
 
-    assert flows(load_catalog((tmp_path,))) == {}
+    assert load_catalog((tmp_path,)).routes == {}
 
 
 def test_a_declaration_that_two_modules_of_a_package_list_counts_once(tmp_path: Path) -> None:
@@ -55,7 +54,7 @@ def test_a_declaration_that_two_modules_of_a_package_list_counts_once(tmp_path: 
     catalog = load_catalog((tmp_path,))
 
     assert catalog.failures == ()
-    assert flows(catalog).keys() == {"copies"}
+    assert catalog.routes.keys() == {"copies"}
 
 
 def test_the_names_of_earlier_releases_are_read_with_a_warning(
@@ -67,7 +66,7 @@ def test_the_names_of_earlier_releases_are_read_with_a_warning(
         catalog = load_catalog((tmp_path,))
         load_catalog((tmp_path,))
 
-    assert (set(catalog.models), set(flows(catalog))) == ({"balance", "purse"}, {"copies"})
+    assert (set(catalog.models), set(catalog.routes)) == ({"balance", "purse"}, {"copies"})
     (warning,) = [record.getMessage() for record in caplog.records]
     assert warning.startswith(f"{tmp_path / 'old_purse.py'} assigns READ_MODEL and ROUTE and LOOKUPS: list")
 
@@ -105,4 +104,4 @@ def test_a_folder_of_the_earlier_form_declares_the_same(tmp_path: Path) -> None:
     before, after = load_catalog((old,)), load_catalog((new,))
 
     assert before.models["purse"] == after.models["purse"]
-    assert (flows(before), before.event_tables) == (flows(after), after.event_tables)
+    assert (before.routes, before.event_tables) == (after.routes, after.event_tables)
