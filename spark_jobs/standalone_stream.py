@@ -19,6 +19,7 @@ from include.errors import FoldlakeError, SettingsError
 from include.files import FileLockedError, file_lock
 from include.kafka.log_reading import log_consumer
 from include.kafka.record_schema import RecordSchema, schema_file
+from include.kafka.schema_ids import SchemaIds
 from include.kafka.topics import (
     Topic,
     admin_client,
@@ -30,7 +31,6 @@ from include.kafka.topics import (
 from include.settings import Settings
 from include.spark.stream_config import stream_config, stream_master
 from include.stream.slot_planning import SlotRank, query_slots, shuffle_partitions
-from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.folding.fold_fingerprint import has_exact_sums, incompatibility, store_fingerprint
 from spark_jobs.folding.fold_query import changelog_stream
 from spark_jobs.folding.schema_cache import KnownSchemas

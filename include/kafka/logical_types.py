@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from functools import lru_cache
 from typing import Any
 
@@ -42,6 +43,14 @@ EXACT_LOCAL_TIMES = frozenset({"local-timestamp-millis", "local-timestamp-micros
 # What Spark 4.1, of the lake, and 4.3, of the stream, both read as values of a type of their own. All others are read as what they are
 # of, such as a long: 4.3 has types for the time of a day and for nanoseconds, 4.1 has not.
 DECODED = EXACT_TIMES | EXACT_LOCAL_TIMES | {"decimal", "date"}
+# Python, Avro and Delta libraries represent the years 1 to 9999. Two days at each end are left out: in another time zone, or when
+# Python computes a time zone's offset, they may be in the year 0 or 10000.
+EPOCH = date(1970, 1, 1)
+FIRST_DAY = (date(1, 1, 3) - EPOCH).days
+LAST_DAY = (date(9999, 12, 29) - EPOCH).days
+MICROS_PER_DAY = 24 * 3600 * 1_000_000
+FIRST_MICROS = FIRST_DAY * MICROS_PER_DAY
+LAST_MICROS = (LAST_DAY + 1) * MICROS_PER_DAY - 1
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ KEY_PROPERTY = "foldlake.key"
 LIFETIME_PROPERTY = "foldlake.lifetime"
 # A year. A longer lifetime would keep the state of almost every item.
 MAX_LIFETIME_HOURS = 366 * 24
+# By how much the clock that writes an item's creation time may be ahead of the one that writes Kafka's record times.
+CREATION_TOLERANCE_HOURS = 1
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from pyspark.sql import Column, DataFrame
@@ -23,6 +23,7 @@ from include.errors import ReadModelError
 from include.kafka.logical_types import Comparison
 from include.kafka.record_schema import RecordSchema
 from include.kafka.registry.schema_rejections import Rejection
+from include.kafka.schema_ids import UNKNOWN_SCHEMA_ID, SchemaIds
 from include.kafka.wire_format import HEADER_BYTES, MAGIC, header
 from spark_jobs.folding.event_rules import (
     is_created_in_future,
@@ -45,7 +46,6 @@ REASON = "record:reason"
 FAILURE = "record:failure"
 OTHER_TYPE = "other event type"
 EXCLUDED = "excluded by a condition"
-UNKNOWN_SCHEMA_ID = "FOLDLAKE_UNKNOWN_SCHEMA_HEADER"
 
 
 class Reason(StrEnum):
@@ -66,26 +66,6 @@ class Reason(StrEnum):
     CREATED_IN_FUTURE = "created_in_future"
     LIFETIME_ENDED = "lifetime_ended"
     FAILED_EXPRESSION = "failed_expression"
-
-
-@dataclass(frozen=True)
-class SchemaIds:
-    """The known schema ids of a source topic.
-
-    writers: id -> the schema of the records that have this id.
-    rejected: id -> the records that are rejected because the id was not in the registry, even if it is in `writers` now.
-    stop_at_unknown: whether any other record fails the query, which then looks its id up and restarts; if false, the record is
-        rejected.
-    """
-
-    writers: Mapping[int, RecordSchema]
-    rejected: Mapping[int, Rejection] = field(default_factory=dict)
-    stop_at_unknown: bool = True
-
-    def is_undecided(self, header_of: Column) -> Column:
-        """Return whether a framed record with this header is neither of a known id nor rejected."""
-        known = header_of.isin([header(schema_id) for schema_id in self.writers])
-        return ~(known | is_rejected(header_of, self.rejected))
 
 
 @dataclass(frozen=True)
@@ -228,6 +208,12 @@ class EventDecoder(Decoder):
         if self.record_key is None or not self._active:
             return invalid
         return invalid | is_not_record_key(column_of(self.record_key))
+
+
+def is_undecided(header_of: Column, schema_ids: SchemaIds) -> Column:
+    """Return whether a framed record with this header is neither of a known id nor rejected."""
+    known = header_of.isin([header(schema_id) for schema_id in schema_ids.writers])
+    return ~(known | is_rejected(header_of, schema_ids.rejected))
 
 
 def is_rejected(header_of: Column, rejections: Mapping[int, Rejection]) -> Column:

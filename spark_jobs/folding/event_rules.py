@@ -4,7 +4,6 @@ Kafka's own Java client computes the partition of a key, without a Python worker
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from datetime import date
 from functools import reduce
 from operator import or_
 
@@ -31,22 +30,19 @@ from include.declarations.event_types.event_columns import (
     type_column,
 )
 from include.kafka.avro.avro_types import AvroType, is_number, without_null
-from include.kafka.logical_types import LogicalType, field_types
-from include.kafka.record_schema import RecordSchema
+from include.kafka.logical_types import (
+    FIRST_DAY,
+    FIRST_MICROS,
+    LAST_DAY,
+    LAST_MICROS,
+    LogicalType,
+    field_types,
+)
+from include.kafka.record_schema import CREATION_TOLERANCE_HOURS, RecordSchema
 from include.kafka.wire_format import MAX_KEY_BYTES
 from spark_jobs.folding.expressions.analysed import as_column, as_expression, catalyst, jvm, sequence
 from spark_jobs.folding.expressions.failed_expressions import attempt
 
-# Python, Avro and Delta libraries represent the years 1 to 9999. Two days at each end are left out: in another time zone, or when
-# Python computes a time zone's offset, they may be in the year 0 or 10000.
-EPOCH = date(1970, 1, 1)
-FIRST_DAY = (date(1, 1, 3) - EPOCH).days
-LAST_DAY = (date(9999, 12, 29) - EPOCH).days
-# By how much the clock that writes an item's creation time may be ahead of the one that writes Kafka's record times.
-CREATION_TOLERANCE_HOURS = 1
-MICROS_PER_DAY = 24 * 3600 * 1_000_000
-FIRST_MICROS = FIRST_DAY * MICROS_PER_DAY
-LAST_MICROS = (LAST_DAY + 1) * MICROS_PER_DAY - 1
 TIMES = frozenset(f"{prefix}timestamp-{unit}" for prefix in ("", "local-") for unit in ("millis", "micros"))
 KAFKA_UTILS = "org.apache.kafka.common.utils.Utils"
 POSITIVE = 0x7FFFFFFF

@@ -11,9 +11,10 @@ from include.declarations.read_model import ReadModel
 from include.declarations.rules.expression import Fields
 from include.errors import ReadModelError
 from include.kafka.dead_letters import FAILURE_HEADER
+from include.kafka.schema_ids import SchemaIds
 from include.kafka.wire_format import header
 from include.position import POSITION_RECORD_FIELDS, PositionField
-from spark_jobs.folding.decode import EventDecoder, SchemaIds, good_events
+from spark_jobs.folding.decode import EventDecoder, good_events
 from spark_jobs.folding.expressions.analysed import as_column
 from spark_jobs.folding.expressions.avro_columns import avro_record
 from spark_jobs.folding.expressions.columns import column_of, field_columns

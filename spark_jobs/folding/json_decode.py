@@ -29,9 +29,10 @@ from include.declarations.event_types.event_columns import (
 )
 from include.declarations.event_types.topic_events import EventFormat, TopicEvents
 from include.kafka.json_mapping import TIMES, JsonField, JsonMapping
-from spark_jobs.folding.decode import REASON, RECORD_COLUMNS, Decoder, EventDecoder, Reason, SchemaIds
+from include.kafka.logical_types import LAST_MICROS
+from include.kafka.schema_ids import SchemaIds
+from spark_jobs.folding.decode import REASON, RECORD_COLUMNS, Decoder, EventDecoder, Reason
 from spark_jobs.folding.event_rules import (
-    LAST_MICROS,
     is_in_wrong_partition,
     key_is_invalid,
     text_is_invalid,

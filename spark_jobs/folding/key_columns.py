@@ -9,7 +9,8 @@ from pyspark.sql.types import StringType
 from include.declarations.event_types.event_columns import resolved
 from include.declarations.key_rule import require_entity, require_event_fields
 from include.declarations.read_model import ReadModel
-from spark_jobs.folding.decode import EventDecoder, SchemaIds
+from include.kafka.schema_ids import SchemaIds
+from spark_jobs.folding.decode import EventDecoder
 from spark_jobs.folding.expressions.analysed import children, expressions_of, kind_of
 from spark_jobs.folding.expressions.columns import column_of, expression_text, inner_text
 

@@ -11,9 +11,9 @@ from pyspark.sql.functions import array, col, lit, struct
 
 from include.declarations.expiry import Expiry
 from include.declarations.read_model import ReadModel
+from include.kafka.record_schema import CREATION_TOLERANCE_HOURS
 from include.position import REMOVAL_HEADERS
 from include.settings import StreamSettings
-from spark_jobs.folding.event_rules import CREATION_TOLERANCE_HOURS
 from spark_jobs.folding.expressions.columns import column_of
 
 # Whether the item of a state has ended: a column beside those of its state record.

@@ -13,16 +13,15 @@ from pyspark.sql.functions import col, substring
 from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.read_model import ReadModel
 from include.errors import KafkaUnavailableError
-from include.kafka.registry.schema_rejections import Rejection, read_rejections
-from include.kafka.schema_registry import JOB_PATIENCE_S, SchemaRegistry
+from include.kafka.schema_ids import UNKNOWN_SCHEMA_ID, known_schema_ids
 from include.kafka.topic_state import TopicState, topic_state
 from include.kafka.wire_format import HEADER_BYTES, MAGIC, split
 from include.position import Offsets
 from include.settings import Settings
 from include.spark.lake_config import DECODE_ONCE
-from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID, EventDecoder, SchemaIds, good_events
+from spark_jobs.folding.decode import EventDecoder, good_events
 from spark_jobs.folding.fold_query import fold_failure, foldable
-from spark_jobs.folding.independent.independent_decode import independently_decoded
+from spark_jobs.folding.independent_decode import independently_decoded
 from spark_jobs.folding.kafka_source import topic_records
 from spark_jobs.runtime.session import session_settings
 
@@ -163,14 +162,3 @@ def _ids_in(records: DataFrame) -> AbstractSet[int]:
         bytes(row.header) for row in records.select(header).distinct().collect() if row.header is not None
     }
     return {split(h)[0] for h in found if len(h) == HEADER_BYTES and h[0] == MAGIC}
-
-
-def known_schema_ids(settings: Settings, topic: str, ids: AbstractSet[int]) -> SchemaIds:
-    """Return the schema ids of the topic's subject in the registry, and these ids; those that live queries have rejected stay rejected."""
-    registry = SchemaRegistry(settings.registry.url, patience_s=JOB_PATIENCE_S)
-    writers = registry.schema_ids(topic)
-    writers |= {i: schema for i in ids - writers.keys() if (schema := registry.schema_by_id(i)) is not None}
-    absent = {schema_id: Rejection(Offsets(), is_open=True) for schema_id in ids - writers.keys()}
-    # After the lookups: an id that was registered since it was rejected is in `writers`, and its rejection has been written.
-    rejected = read_rejections(settings.kafka.bootstrap_servers, topic)
-    return SchemaIds(writers, rejected | absent)

@@ -12,10 +12,11 @@ from pyspark.sql.functions import col, length, lit, substring
 from include.declarations.event_types.event_columns import OFFSET, PARTITION
 from include.kafka.record_schema import RecordSchema
 from include.kafka.registry.schema_rejections import Rejection, SchemaRejections
+from include.kafka.schema_ids import UNKNOWN_SCHEMA_ID, SchemaIds
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.wire_format import HEADER_BYTES, MAGIC, split
 from include.position import Offsets
-from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID, SchemaIds
+from spark_jobs.folding.decode import is_undecided
 from spark_jobs.runtime.checkpoint import offsets_json
 
 LOG = logging.getLogger(__name__)
@@ -225,7 +226,7 @@ def headers_ahead(
     unknown = headers.where(
         (length(found) == HEADER_BYTES)
         & (substring(found, 1, 1) == lit(bytes([MAGIC])))
-        & known.is_undecided(found)
+        & is_undecided(found, known)
     )
     return {
         bytes(row.header) for row in unknown.select("header").distinct().limit(MAX_HEADERS_AHEAD).collect()

@@ -22,8 +22,9 @@ from include.kafka.dead_letters import (
 )
 from include.kafka.origins import TASK_HEADER, LanePartition, OutputOrigin
 from include.kafka.record_schema import RecordSchema
+from include.kafka.schema_ids import SchemaIds
 from include.kafka.topics import dead_letter_topic
-from spark_jobs.folding.decode import FAILURE, EventDecoder, Reason, SchemaIds, good_events
+from spark_jobs.folding.decode import FAILURE, EventDecoder, Reason, good_events
 from spark_jobs.folding.event_rules import partition_of_key
 from spark_jobs.folding.expressions.columns import column_of, field_columns, with_name
 from spark_jobs.folding.expressions.failed_expressions import required_columns

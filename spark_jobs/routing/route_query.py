@@ -11,7 +11,8 @@ from include.declarations.event_types.event_columns import KEY, OFFSET, PARTITIO
 from include.declarations.kinds.flow import Flow
 from include.kafka.avro.avro_types import avro_type
 from include.kafka.origins import LanePartition, OutputOrigin
-from spark_jobs.folding.decode import SchemaIds, good_events
+from include.kafka.schema_ids import SchemaIds
+from spark_jobs.folding.decode import good_events
 from spark_jobs.folding.event_rules import partition_of_key
 from spark_jobs.folding.expressions.analysed import expressions_of
 from spark_jobs.folding.expressions.columns import column_of, field_columns

@@ -8,11 +8,11 @@ from zlib import crc32
 from pyspark.sql import DataFrame
 
 from include.errors import FoldlakeError
+from include.kafka.schema_ids import SchemaIds
 from include.position import Offsets
 from include.settings import StreamSettings
 from include.stream.pace import PACES, Pace
 from include.stream.slot_planning import SlotClaim, SlotRank
-from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.folding.schema_cache import KnownSchemas
 
 # Spark refuses a shorter interval of real-time mode, and so does the setting.

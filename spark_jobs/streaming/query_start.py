@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from spark_jobs.folding.decode import SchemaIds
+from include.kafka.schema_ids import SchemaIds
 from spark_jobs.folding.kafka_source import KafkaSource
 from spark_jobs.streaming.query_spec import QuerySpec
 

@@ -11,9 +11,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from include.errors import FoldlakeError, KafkaUnavailableError, ReadModelError, RegistryUnavailableError
 from include.kafka.log_reading import end_offsets
 from include.kafka.record_ends import unread_ends
+from include.kafka.schema_ids import UNKNOWN_SCHEMA_ID
 from include.position import Offsets
 from include.stream.query_reports import Phase
-from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID
 from spark_jobs.folding.schema_cache import learn_ids
 from spark_jobs.runtime.checkpoint import committed_offsets, remove_checkpoint, remove_uncommitted
 from spark_jobs.streaming.error_summary import error_summary

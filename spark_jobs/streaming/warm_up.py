@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit, rand
 
 from include.kafka.log_reading import end_offsets
+from include.kafka.schema_ids import SchemaIds
 from include.position import Offsets
-from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.streaming.query_spec import QuerySpec
 from spark_jobs.streaming.query_start import start_real_time
 

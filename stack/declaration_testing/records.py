@@ -16,8 +16,9 @@ from include.errors import FoldlakeError
 from include.kafka.dead_letters import SOURCE_OFFSET_HEADER
 from include.kafka.json_mapping import JsonMapping
 from include.kafka.record_schema import RecordSchema
+from include.kafka.schema_ids import SchemaIds
 from include.kafka.wire_format import header, split
-from spark_jobs.folding.decode import FAILURE, SchemaIds, undecodable
+from spark_jobs.folding.decode import FAILURE, undecodable
 from spark_jobs.folding.json_decode import event_decoder
 from spark_jobs.routing.declared_failures import failure_checks, with_failures
 

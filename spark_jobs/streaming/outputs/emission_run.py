@@ -11,12 +11,12 @@ from include.declarations.kinds.emission import Emission
 from include.declarations.read_model import ReadModel
 from include.errors import SchemaError
 from include.kafka.origins import WrittenRecords
+from include.kafka.schema_ids import SchemaIds
 from include.position import Offsets
 from include.stream.checkpoints import handover_path, written_note_path
 from include.stream.pseudonym_key import pseudonym_key
 from include.versions.version_lock import emission_lock
 from include.versions.version_record import Version
-from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.folding.fold_fingerprint import has_exact_sums, incompatibility, store_fingerprint
 from spark_jobs.routing.keyed_query import KeyedQuery
 from spark_jobs.routing.keyed_rules import emission_rule

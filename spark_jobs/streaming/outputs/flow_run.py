@@ -9,11 +9,11 @@ from pyspark.sql import DataFrame
 from include.declarations.kinds.flow import Flow
 from include.errors import ReadModelError, SchemaError
 from include.kafka.origins import WrittenRecords
+from include.kafka.schema_ids import SchemaIds
 from include.position import Offsets
 from include.stream.checkpoints import key_rule_path, state_rule_path, written_note_path
 from include.stream.pseudonym_key import pseudonym_key
 from include.stream.slot_planning import shuffle_partitions
-from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.folding.expressions.columns import expression_text, field_texts
 from spark_jobs.folding.key_columns import require_entity_key
 from spark_jobs.routing.keyed_query import KeyedQuery

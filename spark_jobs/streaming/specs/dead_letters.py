@@ -16,10 +16,11 @@ from pyspark.sql.functions import col, lit
 from include.declarations.event_types.topic_events import TopicEvents
 from include.kafka.dead_letters import newest_dead_letters
 from include.kafka.origins import LanePartition, OutputOrigin
+from include.kafka.schema_ids import SchemaIds
 from include.kafka.topics import dead_letter_topic, max_message_bytes
 from include.position import Offsets
 from include.stream.slot_planning import SlotRank
-from spark_jobs.folding.decode import SchemaIds, undecodable
+from spark_jobs.folding.decode import undecodable
 from spark_jobs.folding.json_decode import event_decoder
 from spark_jobs.folding.schema_cache import KnownSchemas
 from spark_jobs.routing.declared_failures import FailureCheck, failure_checks, with_failures

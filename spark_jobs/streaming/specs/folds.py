@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 
 from include.declarations.read_model import ReadModel
 from include.errors import SchemaError
+from include.kafka.schema_ids import SchemaIds
 from include.position import Offsets
 from include.stream.checkpoints import checkpoint_path, query_name
 from include.stream.folded_offsets import folded_offsets
@@ -16,7 +17,6 @@ from include.versions.registry import record_of
 from include.versions.transitions import require_not_ended
 from include.versions.version_lock import version_lock
 from include.versions.version_record import Stage, Version
-from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.folding.fold_fingerprint import has_exact_sums, incompatibility, store_fingerprint
 from spark_jobs.folding.fold_query import changelog_stream
 from spark_jobs.streaming.query_spec import QuerySpec, StartRefusedError, TriggerSettings

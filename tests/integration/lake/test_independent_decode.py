@@ -15,17 +15,11 @@ from pyspark.sql.functions import col, unix_micros
 from include.declarations.event_types.event_columns import VALUE
 from include.declarations.event_types.event_schemas import event_schema
 from include.kafka.registry.schema_rejections import Rejection
+from include.kafka.schema_ids import UNKNOWN_SCHEMA_ID, SchemaIds
 from include.kafka.wire_format import header
 from include.position import Offsets
-from spark_jobs.folding.decode import (
-    HEADER,
-    REASON,
-    UNKNOWN_SCHEMA_ID,
-    EventDecoder,
-    SchemaIds,
-    good_events,
-)
-from spark_jobs.folding.independent.independent_decode import independently_decoded
+from spark_jobs.folding.decode import HEADER, REASON, EventDecoder, good_events
+from spark_jobs.folding.independent_decode import independently_decoded
 from tests.support.faults.foreign_writers import decimal, payload, timestamp, with_types
 
 PARTITIONS = 4

@@ -10,17 +10,16 @@ from pyspark.sql import SparkSession
 from include.declarations.event_types.event_schemas import event_schema
 from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.registry.schema_rejections import Rejection, SchemaRejections
+from include.kafka.schema_ids import SchemaIds, known_schema_ids
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.topics import Topic, admin_client, ensure_topics
 from include.kafka.wire_format import header
 from include.position import Offsets
 from include.settings import Settings
 from spark_jobs.folding import schema_cache
-from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.folding.replay import (
     IdsOf,
     events_for_staging,
-    known_schema_ids,
     replayed_events,
     source_ends,
     with_needed_schema_ids,

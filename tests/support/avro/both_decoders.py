@@ -17,9 +17,10 @@ from pyspark.sql.types import Row
 from include.declarations.event_types.event_schemas import require_decodable
 from include.kafka.avro.avro_types import avro_type
 from include.kafka.record_schema import RecordSchema
+from include.kafka.schema_ids import SchemaIds
 from include.kafka.wire_format import header
-from spark_jobs.folding.decode import EventDecoder, SchemaIds, good_events
-from spark_jobs.folding.independent.independent_decode import independently_decoded
+from spark_jobs.folding.decode import EventDecoder, good_events
+from spark_jobs.folding.independent_decode import independently_decoded
 from tests.support.avro.payloads import damaged, payload
 from tests.support.avro.schemas import SchemaCase
 

@@ -4,6 +4,7 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from include.declarations.read_model import ReadModel
+from include.kafka.schema_ids import known_schema_ids
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.topics import admin_client, changelog, changelog_topic, ensure_topics
 from include.settings import Settings
@@ -11,7 +12,7 @@ from include.versions.registry import VersionRegistry
 from include.versions.version_record import first_version
 from spark_jobs.folding.fold_query import changelog_stream
 from spark_jobs.folding.kafka_source import topic_records
-from spark_jobs.folding.replay import known_schema_ids, source_ends
+from spark_jobs.folding.replay import source_ends
 from tests.support.lake.stream_checkpoint import write_stream_checkpoint
 from tests.support.stream_process import make_topics
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from include.kafka.schema_ids import UNKNOWN_SCHEMA_ID
 from include.kafka.wire_format import header
-from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID
 from spark_jobs.folding.schema_cache import named_headers
 
 

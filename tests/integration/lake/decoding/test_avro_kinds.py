@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.folding.decode import REASON, good_events
-from spark_jobs.folding.independent.independent_decode import independently_decoded
+from spark_jobs.folding.independent_decode import independently_decoded
 from tests.support.avro.both_decoders import decoder_of, records_of, values
 from tests.support.avro.payloads import varint
 from tests.support.avro.schemas import SchemaCase

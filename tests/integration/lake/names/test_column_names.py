@@ -21,10 +21,11 @@ from include.declarations.kinds.flow import Flow
 from include.declarations.read_model import ReadModel
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
+from include.kafka.schema_ids import SchemaIds
 from include.kafka.wire_format import header, split
-from spark_jobs.folding.decode import EventDecoder, SchemaIds, good_events
+from spark_jobs.folding.decode import EventDecoder, good_events
 from spark_jobs.folding.fold_query import fold
-from spark_jobs.folding.independent.independent_decode import independently_decoded
+from spark_jobs.folding.independent_decode import independently_decoded
 from spark_jobs.folding.key_columns import key_columns
 from spark_jobs.routing.keyed_query import KeyedQuery
 from spark_jobs.routing.keyed_rules import emission_rule

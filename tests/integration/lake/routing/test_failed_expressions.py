@@ -20,7 +20,7 @@ from spark_jobs.folding.decode import REASON, EventDecoder, undecodable
 from spark_jobs.folding.expressions.analysed import expressions_of
 from spark_jobs.folding.expressions.failed_expressions import can_raise, raises
 from spark_jobs.folding.fold_query import changelog_stream, fold, fold_failure, foldable
-from spark_jobs.folding.independent.independent_decode import independently_decoded
+from spark_jobs.folding.independent_decode import independently_decoded
 from spark_jobs.routing.declared_failures import failure_checks, with_failures
 from spark_jobs.routing.keyed_query import KeyedQuery
 from spark_jobs.routing.keyed_rules import emission_rule

@@ -16,8 +16,8 @@ from include.declarations.load import load_catalog
 from include.errors import ReadModelError
 from include.kafka.events import EventSerializer
 from include.kafka.origins import LanePartition, OutputOrigin
+from include.kafka.schema_ids import SchemaIds
 from include.read_models.balance.events import FundsAdded
-from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.folding.event_rules import partition_of_key
 from spark_jobs.routing.route_query import RouteQuery
 

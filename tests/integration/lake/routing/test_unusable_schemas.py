@@ -8,10 +8,11 @@ from pyspark.sql import SparkSession
 
 from include.declarations.event_types.event_schemas import event_schema
 from include.kafka.registry.writer_schema import writer_schema
+from include.kafka.schema_ids import SchemaIds
 from include.kafka.wire_format import header
 from include.lake.tables import table_fields
-from spark_jobs.folding.decode import REASON, EventDecoder, SchemaIds
-from spark_jobs.folding.independent.independent_decode import independently_decoded
+from spark_jobs.folding.decode import REASON, EventDecoder
+from spark_jobs.folding.independent_decode import independently_decoded
 from spark_jobs.lake.changelog_batch import count_records, newest_records
 from spark_jobs.lake.table_definition import column_types
 from tests.integration.lake.test_independent_decode import PARTITIONS, frame, record

@@ -1,4 +1,4 @@
-"""Reads Avro payloads in Python as Spark's `from_avro` does, for the decoder of staging: compiles one function per pair of schemas.
+"""Reads Avro payloads in Python as Spark's `from_avro` does, for decoders that check it: compiles one function per pair of schemas.
 
 Source: Apache Avro specification 1.12, "Binary encoding" and "Schema resolution"; where its Java library differs, or accepts damaged
 bytes, this does the same (`BinaryDecoder`, `FastReaderBuilder` of 1.12.1). Values have the types of Spark's `SchemaConverters` 4.1, in the
@@ -21,9 +21,8 @@ from include.kafka.avro.schema_resolution import (
     matching_fields,
     missing_field,
 )
-from include.kafka.logical_types import LogicalType
-from spark_jobs.folding.event_rules import FIRST_DAY, FIRST_MICROS, LAST_DAY, LAST_MICROS
-from spark_jobs.folding.independent.avro_bytes import (
+from include.kafka.logical_types import FIRST_DAY, FIRST_MICROS, LAST_DAY, LAST_MICROS, LogicalType
+from include.replay.avro_bytes import (
     InvalidPayloadError,
     end_of,
     read_block,

@@ -9,9 +9,9 @@ import pytest
 from include.kafka.avro.avro_types import avro_type
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import HEADER_BYTES
-from spark_jobs.folding.independent.avro_bytes import InvalidPayloadError, read_int, read_long
-from spark_jobs.folding.independent.avro_reading import reading
-from spark_jobs.folding.independent.independent_decode import EventType, RejectedError
+from include.replay.avro_bytes import InvalidPayloadError, read_int, read_long
+from include.replay.avro_reading import reading
+from include.replay.decoding import EventType, RejectedError
 from tests.support.avro.payloads import varint
 
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}

@@ -1,1 +1,0 @@
-"""The decoder of staging, which shares no decoder with what it checks."""
