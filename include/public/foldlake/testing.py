@@ -13,34 +13,21 @@ import duckdb
 import pyarrow as pa
 
 from include.declarations.event_types.event_columns import shared_fields, short_names, type_column
-from include.declarations.event_types.field_types import self_contained
 from include.declarations.kinds.emission import Emission
 from include.declarations.kinds.flow import Flow
 from include.declarations.read_model import ReadModel
 from include.declarations.rules.duckdb_sql import duckdb_sql
 from include.declarations.rules.expression import Expression, Fields
 from include.errors import FoldlakeError
+from include.kafka.avro.avro_types import AvroType, avro_type, without_null
 from include.kafka.record_schema import RecordSchema
+from include.replay.columns import arrow_type
 
 Event = Mapping[str, Any]
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 # Columns beside those of events, and the window of the events of a key up to each.
 KEY, NUMBER, AFTER = '"test:key"', '"test:number"', "after"
 WINDOW = f"WINDOW {AFTER} AS (PARTITION BY {KEY} ORDER BY {NUMBER})"
-PLAIN: Mapping[str, pa.DataType] = {
-    "string": pa.string(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "boolean": pa.bool_(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "bytes": pa.binary(),
-}
-LOGICAL: Mapping[str, pa.DataType] = {
-    **dict.fromkeys(("timestamp-millis", "timestamp-micros"), pa.timestamp("us")),
-    "date": pa.date32(),
-    "uuid": pa.string(),
-}
 
 
 def folded(
@@ -108,17 +95,14 @@ def _state(model: ReadModel, revision: int, window: str = "") -> dict[str, str]:
         raise FoldlakeError(
             f"Fold {revision} of {model.name} is a function: test it with Spark (docs/read-models.md)."
         )
-    types = {field.name: _duckdb_type(field.avro_type) for field in model.state_fields(revision)}
+    types = {field.name: _duckdb_type(avro_type(field.avro_type)) for field in model.state_fields(revision)}
     return {f'"{name}"': f"CAST({duckdb_sql(fold[name], window)} AS {kind})" for name, kind in types.items()}
 
 
 def _outputs(fields: Fields, schema: RecordSchema) -> str:
     """Return the SQL of the fields of an output, in the schema's order."""
     found = fields if isinstance(fields, Mapping) else fields()
-    types = {
-        one["name"]: _duckdb_type(self_contained(one["type"], schema.parsed()))
-        for one in schema.parsed()["fields"]
-    }
+    types = {field.name: _duckdb_type(field.type) for field in avro_type(schema.parsed()).fields}
     return ", ".join(f"CAST({_sql(found[name])} AS {kind})" for name, kind in types.items())
 
 
@@ -147,7 +131,7 @@ def _rows(query: str, schemas: tuple[RecordSchema, ...], events: Sequence[Event]
 def _table(schemas: tuple[RecordSchema, ...], events: Sequence[Event]) -> pa.Table:
     """Return events with the columns that expressions use (event_columns.py)."""
     by_name = {schema.name: schema for schema in schemas}
-    types = {name: _arrow_type(_record_type(schema)) for name, schema in by_name.items()}
+    types = {name: _arrow_type(avro_type(schema.parsed())) for name, schema in by_name.items()}
     shorts = {internal: short for short, internal in short_names(schemas).items()}
     rows: list[tuple[str, Mapping[str, Any]]] = []
     for number, event in enumerate(events):
@@ -178,55 +162,29 @@ def _table(schemas: tuple[RecordSchema, ...], events: Sequence[Event]) -> pa.Tab
     return pa.table(columns | {name: column for name, column in record.items() if name not in columns})
 
 
-def _record_type(schema: RecordSchema) -> dict[str, Any]:
-    parsed = schema.parsed()
-    fields = [{**one, "type": self_contained(one["type"], parsed)} for one in parsed["fields"]]
-    return {"type": "record", "fields": fields}
+def _arrow_type(one: AvroType) -> pa.DataType:
+    """Return a type with times in UTC without a zone; raises FoldlakeError for one that only Spark tests have."""
+    if _has_several_types(one):
+        raise FoldlakeError(f"The Avro type {one.definition} needs Spark (docs/read-models.md).")
+    return arrow_type(one, zone=None)
 
 
-def _arrow_type(avro_type: Any) -> pa.DataType:  # noqa: ANN401 - JSON of any shape
-    """Return the type of a self-contained Avro type; raises FoldlakeError for one that only Spark tests have."""
-    match avro_type:
-        case [one] | ["null", one] | [one, "null"]:
-            return _arrow_type(one)
-        case {"type": _}:
-            return _logical_type(avro_type) or _complex_type(avro_type)
-        case str(plain) if plain in PLAIN:
-            return PLAIN[plain]
-    raise FoldlakeError(f"The Avro type {avro_type} needs Spark (docs/read-models.md).")
+def _has_several_types(one: AvroType) -> bool:
+    kept = without_null(one)
+    return kept.kind == "union" or any(_has_several_types(part) for _, part in kept.parts)
 
 
-def _logical_type(avro_type: Mapping[str, Any]) -> pa.DataType | None:
-    if avro_type.get("logicalType") == "decimal":
-        return pa.decimal128(avro_type["precision"], avro_type.get("scale", 0))
-    return LOGICAL.get(avro_type.get("logicalType", ""))
-
-
-def _complex_type(avro_type: Mapping[str, Any]) -> pa.DataType:
-    match avro_type["type"]:
-        case "record":
-            return pa.struct([pa.field(one["name"], _arrow_type(one["type"])) for one in avro_type["fields"]])
-        case "array":
-            return pa.list_(_arrow_type(avro_type["items"]))
-        case "map":
-            return pa.map_(pa.string(), _arrow_type(avro_type["values"]))
-        case "enum":
-            return pa.string()
-        case plain:
-            return _arrow_type(plain)
-
-
-def _duckdb_type(avro_type: Any) -> str:  # noqa: ANN401 - JSON of any shape
+def _duckdb_type(one: AvroType) -> str:
     """Return the name of a type in DuckDB."""
     with duckdb.connect() as connection:
-        connection.register("typed", pa.table({"one": pa.array([], _arrow_type(avro_type))}))
+        connection.register("typed", pa.table({"one": pa.array([], _arrow_type(one))}))
         return str(connection.table("typed").types[0])
 
 
 def _stored(value: Any, kind: pa.DataType) -> Any:  # noqa: ANN401 - a value of an event
     """Return a value as Arrow has it: times in UTC without a zone, decimals with their scale, structs with all of their fields."""
     if isinstance(value, datetime):
-        return value.astimezone(UTC).replace(tzinfo=None)
+        return value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
     if isinstance(value, Decimal):
         return value.quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP)
     if isinstance(value, Mapping) and pa.types.is_struct(kind):
