@@ -80,7 +80,8 @@ class RecordDecoder:
         event_type = self.event_type_of(key, value, partition, offset)
         assert key is not None and value is not None  # noqa: S101, PT018 - it has an event type
         event = event_type.read(value)
-        self.require_key(key, partition)
+        if self.partition_of(key) != partition:
+            raise RejectedError
         event_type.require_entity(event, key)
         event_type.require_age(event, time)
         return event_type.reader.name, event
@@ -101,11 +102,12 @@ class RecordDecoder:
             raise RejectedError
         return event_type
 
-    def require_key(self, key: bytes, partition: int) -> None:
-        """Raise any exception if a key is no text, has an invalid size, or belongs into another partition."""
+    def partition_of(self, key: bytes) -> int:
+        """Return the partition into which a key belongs; raises ValueError if it is no text, or has an invalid size."""
         key.decode()
-        if not 0 < len(key) <= MAX_KEY_BYTES or murmur2(key, self.partitions) != partition:
+        if not 0 < len(key) <= MAX_KEY_BYTES:
             raise RejectedError
+        return int(murmur2(key, self.partitions))
 
 
 class EventType:

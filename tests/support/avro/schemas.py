@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 
 import fastavro
-from hypothesis import assume
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.support.avro.drawn_types import SYMBOLS, Avro, Draw, Names, branch_kind, new_field
@@ -42,6 +42,26 @@ def schema_cases(draw: Draw) -> SchemaCase:
     if not _is_valid(writer):
         writer = reader
     return SchemaCase(json.dumps(reader), json.dumps(writer), draw(st.integers(0, 2**32)))
+
+
+def generated_cases(number: int) -> list[SchemaCase]:
+    """Return schemas, the same ones in every run."""
+    cases: list[SchemaCase] = []
+
+    @settings(
+        max_examples=number,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(schema_cases())
+    def collect(case: SchemaCase) -> None:
+        cases.append(case)
+
+    collect()
+    return cases
 
 
 def _is_valid(schema: Avro) -> bool:

@@ -4,12 +4,12 @@ import json
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import HealthCheck, Phase, find, given, settings
+from hypothesis import find, settings
 from hypothesis.errors import NoSuchExample
 from pyspark.sql import SparkSession
 
 from tests.support.avro.both_decoders import PAYLOADS, Difference, differences
-from tests.support.avro.schemas import SchemaCase, schema_cases
+from tests.support.avro.schemas import SchemaCase, generated_cases, schema_cases
 
 # Schemas in one Spark job: a few seconds, most of them for its plan.
 BATCH = 20
@@ -52,7 +52,7 @@ def test_a_default_that_is_no_value_of_its_type_concerns_only_the_records_that_n
 
 def compare_decoders(spark: SparkSession, number: int) -> None:
     """Fail with the smallest schemas that the decoders read differently, among this number of generated ones."""
-    cases = generated(number)
+    cases = generated_cases(number)
     decoded = 0
     for start in range(0, len(cases), BATCH):
         batch = cases[start : start + BATCH]
@@ -61,26 +61,6 @@ def compare_decoders(spark: SparkSession, number: int) -> None:
         assert not found, smallest(spark, found)
     # Neither decoder rejects all.
     assert decoded > PAYLOADS * len(cases) / 2
-
-
-def generated(number: int) -> list[SchemaCase]:
-    """Return schemas, the same ones in every run."""
-    cases: list[SchemaCase] = []
-
-    @settings(
-        max_examples=number,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(schema_cases())
-    def collect(case: SchemaCase) -> None:
-        cases.append(case)
-
-    collect()
-    return cases
 
 
 def smallest(spark: SparkSession, found: Sequence[Difference]) -> Difference:

@@ -1,0 +1,150 @@
+"""Reads the events of a read model from its source topic as Arrow batches, without Spark."""
+
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing
+
+import pyarrow as pa
+from confluent_kafka import Consumer, Message, TopicPartition
+
+from include.declarations.read_model import ReadModel
+from include.errors import KafkaUnavailableError
+from include.kafka.log_reading import READ_TIMEOUT_S, log_consumer, offset_bounds_of
+from include.kafka.schema_ids import known_schema_ids
+from include.position import Offsets
+from include.replay.batch_decoding import BatchDecoder, Records, batch_schema
+from include.replay.decoding import RecordDecoder, UnknownSchemaIdError
+from include.settings import Settings
+
+MICROS_PER_MILLI = 1000
+LOG = logging.getLogger(__name__)
+# At most, of one call of the consumer and of one batch; and from how many bytes of values on a batch is complete.
+FETCHED_RECORDS, BATCH_RECORDS, BATCH_BYTES = 1_000, 50_000, 2**26
+
+
+def event_schema(model: ReadModel) -> pa.Schema:
+    """Return the columns of a read model's events, by their internal names (event_columns.py).
+
+    They are those of the record: key, partition, offset, time in Kafka and event type; and the struct of each event type, in the order
+    of `model.event_types`, null for an event of another type.
+    """
+    return batch_schema(model.events.readers)
+
+
+def event_batches(
+    settings: Settings,
+    model: ReadModel,
+    since: Offsets | None,
+    until: Offsets,
+    *,
+    partitions: Collection[int] | None = None,
+    record_key: bytes | None = None,
+    on_read: Callable[[int], None] = lambda _: None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the events that can be decoded, with the columns of `event_schema`, in the order of each partition.
+
+    Partitions are mixed. No batch is empty, or has more than BATCH_RECORDS events. The rule that a re-keyed topic has for the keys of its
+    records (`model.events.record_key`) is left to the caller, since it is an expression.
+
+    Args:
+        settings: of Kafka and the registry.
+        model: the read model, with the start of the version (`ReadModel.reading`), below which no offset is read.
+        since: the offset to start at in each partition; None: the first one. Records that the log no longer has are absent.
+        until: the end offset of each partition of the source topic.
+        partitions: those to read; None: all.
+        record_key: decode only records with this key; None: all.
+        on_read: called with the number of records that were read since its last call, whether they are decoded or not.
+
+    Raises:
+        KafkaUnavailableError: the brokers do not respond in time.
+        RegistryUnavailableError: the schema registry does not.
+    """
+    events, start = model.events, model.starts.merge(since or {})
+    looked_up: set[int] = set()
+
+    def decoder() -> BatchDecoder:
+        ids = known_schema_ids(settings, events.topic, looked_up)
+        return BatchDecoder(events.readers, RecordDecoder.of(events.readers, ids, len(until)))
+
+    with closing(log_consumer(settings.kafka.bootstrap_servers)) as consumer:
+        ranges = {
+            partition: (max(low, start.of(partition)), end)
+            for partition, end in until.items()
+            if (partitions is None or partition in partitions) and start.of(partition) < end
+            for low, _ in (offset_bounds_of(consumer, events.topic, partition),)
+        }
+        decode = decoder()
+        for records in _batches(consumer, events.topic, ranges, record_key, on_read):
+            while True:
+                try:
+                    batch = decode.decode(records)
+                    break
+                except UnknownSchemaIdError as error:
+                    LOG.info(
+                        "looking up schema id %d, which is of another subject, or of none", error.schema_id
+                    )
+                    looked_up.add(error.schema_id)
+                    decode = decoder()
+            if batch.num_rows:
+                yield batch
+
+
+def _batches(
+    consumer: Consumer,
+    topic: str,
+    ranges: Mapping[int, tuple[int, int]],
+    record_key: bytes | None,
+    on_read: Callable[[int], None],
+) -> Iterator[Records]:
+    """Yield the records of a range of offsets in each partition: from the first one up to the one before the second one."""
+    found, size = Records(), 0
+    ranges = {partition: bounds for partition, bounds in ranges.items() if bounds[0] < bounds[1]}
+    for messages in _fetched(consumer, topic, ranges):
+        chosen = messages if record_key is None else [one for one in messages if one.key() == record_key]
+        found.keys += [one.key() for one in chosen]
+        found.values += [one.value() for one in chosen]
+        found.partitions.extend([one.partition() or 0 for one in chosen])
+        found.offsets.extend([one.offset() or 0 for one in chosen])
+        found.times.extend([one.timestamp()[1] * MICROS_PER_MILLI for one in chosen])
+        # Of a message: of its value.
+        size += sum(map(len, chosen))
+        on_read(len(messages))
+        if len(found) > BATCH_RECORDS - FETCHED_RECORDS or size > BATCH_BYTES:
+            yield found
+            found, size = Records(), 0
+    if found:
+        yield found
+
+
+def _fetched(
+    consumer: Consumer, topic: str, ranges: Mapping[int, tuple[int, int]]
+) -> Iterator[list[Message]]:
+    """Yield the committed records of these ranges as the consumer fetches them; errors as those of `log_reading.read_tail`."""
+    consumer.assign([TopicPartition(topic, partition, start) for partition, (start, _) in ranges.items()])
+    ends = {partition: end for partition, (_, end) in ranges.items()}
+    while ends:
+        first = consumer.poll(READ_TIMEOUT_S)
+        if first is None:
+            raise KafkaUnavailableError(
+                f"Reading {topic} stopped: no record within {READ_TIMEOUT_S:.0f} s. Hint: check that the brokers are up."
+            )
+        found: list[Message] = []
+        ended: set[int] = set()
+        for message in (first, *consumer.consume(FETCHED_RECORDS - 1, 0)):
+            error = message.error()
+            if error is not None and error.name() != "_PARTITION_EOF":
+                if not error.retriable():
+                    raise KafkaUnavailableError(f"Cannot read {topic}/{message.partition()}: {error}")
+                continue
+            partition, offset = message.partition(), message.offset()
+            if partition not in ends or offset is None:
+                continue
+            if error is None and offset < ends[partition]:
+                found.append(message)
+            # Control records, which end transactions, have offsets, too: the last offset before the end need not be that of a record.
+            if error is not None or offset >= ends[partition] - 1:
+                ended.add(partition)
+        for partition in ended:
+            del ends[partition]
+            consumer.incremental_unassign([TopicPartition(topic, partition)])
+        yield found
