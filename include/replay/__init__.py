@@ -1,1 +1,1 @@
-"""Events of a topic, decoded without Spark: the second decoder, which shares no decoder with the stream."""
+"""The replay of a log without Spark, with a decoder and an engine that the stream does not use; and what the engines of quality checks share."""

@@ -14,6 +14,7 @@ from pyspark.sql.functions import col, lit
 from pyspark.sql.types import DoubleType, FloatType
 
 from include.position import POSITION_COLUMNS, Offsets
+from include.replay.key_expectations import REPLAYED, STORED, STORED_HAS_ENDED
 from spark_jobs.folding.event_rules import partition_of_key
 from spark_jobs.folding.lifetimes import HAS_ENDED
 from spark_jobs.folding.written_states import FAILED
@@ -25,8 +26,7 @@ from spark_jobs.quality.verified.incremental_replay import IncrementalReplay
 
 LOG = logging.getLogger("foldlake.quality")
 POLL_S = 0.5
-STORED, REPLAYED = "stored", "replayed"
-STORED_HAS_ENDED, KEY_MAY_BE_MISSING = "stored_has_ended", "key_may_be_missing"
+KEY_MAY_BE_MISSING = "key_may_be_missing"
 UNWRITTEN = "record:unwritten"
 
 

@@ -9,22 +9,30 @@ from pyspark.sql.functions import col
 from pyspark.sql.types import ArrayType, StructType
 
 from include.quality.check import LISTED_KEYS, NAMED_UNWRITTEN, ExpectationResult, FailingKey
+from include.replay.rules import Expectation
+from include.replay.validation import validate
 from spark_jobs.folding.written_states import FAILED
 from spark_jobs.quality.expectations import CheckedRecords, store_results
 from spark_jobs.quality.log_replay import Replay
-from spark_jobs.quality.rules import Expectation
 from spark_jobs.quality.stores.base import StoreReading
-from spark_jobs.quality.validation import validate
 
 # Great Expectations evaluates so few rows in less time without Spark.
 FEW_ROWS = 20_000
 
 
+def quoted(name: str) -> str:
+    """Return a name in Spark's SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def with_failures(comparison: DataFrame, expectations: Sequence[Expectation]) -> DataFrame:
-    """Return the comparison with the expectations' own columns, and `failed`: the names of the expectations that a row fails."""
-    columns = {name: column for one in expectations for name, column in one.columns.items()}
-    rows = comparison.select("*", *(column.alias(name) for name, column in columns.items()))
-    failed = (F.when(one.rule.fails(), one.name) for one in expectations)
+    """Return the comparison with the expectations' own columns, and `failed`: the names of the expectations that a row fails.
+
+    expectations: with names as `quoted` returns them.
+    """
+    columns = {name: sql for one in expectations for name, sql in one.columns.items()}
+    rows = comparison.select("*", *(F.expr(sql).alias(name) for name, sql in columns.items()))
+    failed = (F.when(F.expr(one.rule.fails(quoted)), one.name) for one in expectations)
     return rows.withColumn("failed", F.array_compact(F.array(*failed)))
 
 

@@ -1,8 +1,6 @@
-"""The expectations of stored records: those of each key, and those of whole stores.
+"""The expectations of whole stores, evaluated with Spark. Those of each key are in include/replay/key_expectations.py.
 
-An expectation of each key is a rule over the rows of the comparison. Each row is a key in one replica of a store, with the stored and the
-replayed record (columns: spark_jobs/quality/comparison.py). A row that breaks the rule makes its key a failing key in the report.
-A new one is an entry of `key_expectations`, or a function in STORE_EXPECTATIONS.
+A new one is a function in STORE_EXPECTATIONS.
 """
 
 from collections.abc import Sequence
@@ -14,30 +12,18 @@ from pyspark.sql import functions as F
 from pyspark.sql.functions import col
 
 from include.quality.check import CheckRequest, ExpectationResult, Mode, StoreName
-from spark_jobs.quality.comparison import STORED_HAS_ENDED
+from include.replay.key_expectations import (
+    NOT_TRUNCATED,
+    RIGHT_STORE,
+    SAME_COUNT,
+    WHOLE_LOG,
+    fresh_within,
+)
+from include.replay.validation import validate
 from spark_jobs.quality.key_sampling import Sampling
 from spark_jobs.quality.log_replay import Replay
-from spark_jobs.quality.rules import AtLeastColumn, AtMost, Equal, Expectation, NotNull
 from spark_jobs.quality.stores.base import StoreReading, StoreReplica
 from spark_jobs.quality.target import Target
-from spark_jobs.quality.validation import validate
-
-# Of each key.
-COMPLETE = "complete up to the cut"
-ONCE = "each key stands once"
-NO_ENDED_KEY = "no key of an item that has ended"
-NO_EXTRA_KEY = "no key without events"
-NO_MISSING_KEY = "no key is missing"
-# Of whole stores.
-FRESH = "fresh"
-KEY_COUNT = "as many keys as the log"
-WHOLE_PARTITIONS = "no partition is truncated"
-RIGHT_STORE = "the store is of this version, and answers"
-WHOLE_LOG = "the log is whole"
-# A partition that lacks this share of its keys, and more than one key, counts as truncated.
-TRUNCATED_SHARE = 0.1
-SAME_COUNT = Expectation(KEY_COUNT, AtMost("difference", 0))
-NOT_TRUNCATED = Expectation(WHOLE_PARTITIONS, AtMost("missing_share", TRUNCATED_SHARE, below=True))
 
 
 @dataclass(frozen=True)
@@ -58,42 +44,6 @@ class CheckedRecords:
     max_lake_age_s: float
 
 
-def key_expectations(fields: Sequence[str]) -> list[Expectation]:
-    """Return the expectations of each key, for state records with these fields. Needs a Spark session."""
-    is_stored, is_active = col("stored").isNotNull(), ~col(STORED_HAS_ENDED)
-    # Not simply "a replayed record exists": a missing key has one too, for the report.
-    is_extra = is_stored & col("replayed").isNull()
-    return [
-        # The stored offset has reached the key's newest event below the cut.
-        Expectation(COMPLETE, AtLeastColumn("stored_offset", "required_offset")),
-        *(_replayed(field) for field in fields),
-        # Each row is the first record of its key.
-        Expectation(ONCE, AtMost("copy", 1)),
-        # None of the events in a stored record ends the item.
-        Expectation(NO_ENDED_KEY, NotNull("active_key"), {"active_key": F.when(is_active, col("key"))}),
-        # Each stored record has a replayed one.
-        Expectation(NO_EXTRA_KEY, NotNull("replayed_key"), {"replayed_key": F.when(~is_extra, col("key"))}),
-        # Every key with events below the cut has a stored record.
-        Expectation(NO_MISSING_KEY, NotNull("stored_key"), {"stored_key": F.when(is_stored, col("key"))}),
-    ]
-
-
-def folds_to(field: str) -> str:
-    """Return the name of a field's expectation."""
-    return f"{field} is what the events fold to"
-
-
-def _replayed(field: str) -> Expectation:
-    """Return the expectation that the stored and the replayed text of a field are equal.
-
-    If either record is absent, no field is compared: other expectations report a missing or extra key.
-    """
-    both = col("stored").isNotNull() & col("replayed").isNotNull()
-    stored, replayed = f"stored_{field}_text", f"replayed_{field}_text"
-    texts = {stored: F.when(both, col(f"stored.{field}")), replayed: F.when(both, col(f"replayed.{field}"))}
-    return Expectation(folds_to(field), Equal(stored, replayed), texts)
-
-
 def fresh(check: CheckedRecords) -> list[ExpectationResult]:
     """Return a result for the lake: the oldest event that it lacks must not be older than the setting allows."""
     lakes = [read for read in check.readings if read.store.name is StoreName.LAKE]
@@ -103,11 +53,6 @@ def fresh(check: CheckedRecords) -> list[ExpectationResult]:
         for lake in lakes
         for result in validate(lake.store.name, lags(lake.reading.replicas), [expectation], ("place",))
     ]
-
-
-def fresh_within(max_lag_s: float) -> Expectation:
-    """Return the expectation for a maximum lag in seconds."""
-    return Expectation(FRESH, AtMost("lag_s", max_lag_s))
 
 
 def lags(replicas: Sequence[StoreReplica]) -> pd.DataFrame:

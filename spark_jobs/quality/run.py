@@ -22,6 +22,7 @@ from pyspark.sql.functions import count, count_distinct, lit
 
 from include.position import Offsets
 from include.quality.check import CheckRequest, CheckResult, Mode
+from include.replay.key_expectations import key_expectations
 from include.settings import Settings
 from spark_jobs.quality.check_setup import open_check
 from spark_jobs.quality.comparison import LogComparison
@@ -32,10 +33,11 @@ from spark_jobs.quality.evaluation import (
     failing_keys,
     faults,
     lost_events,
+    quoted,
     unwritten_keys,
     with_failures,
 )
-from spark_jobs.quality.expectations import CheckedRecords, key_expectations
+from spark_jobs.quality.expectations import CheckedRecords
 from spark_jobs.quality.key_sampling import Sampling
 from spark_jobs.quality.session import CheckSession
 from spark_jobs.quality.stores.base import FrameSample, Store, StoreReading
@@ -103,7 +105,7 @@ def _check(
     sampling = Sampling(session.settings.quality, request, stores, increment)
     readings = [_read(session, store, sampling.sample, increment) for store in stores]
     compared, replay = LogComparison(session, target, readings, sampling.sample, increment).run()
-    expectations = key_expectations(target.types.fields)
+    expectations = key_expectations(target.types.fields, quoted)
     with session.computing("comparing"):
         comparison = session.keep(with_failures(compared, expectations))
         counted = comparison.agg(count(lit(1)).alias("records"), count_distinct("key").alias("keys")).first()

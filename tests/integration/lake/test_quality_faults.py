@@ -14,9 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from include.lake.tables import quality_path
 from include.position import Offsets
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
-from include.settings import Settings
-from spark_jobs.quality import check_setup, run
-from spark_jobs.quality.expectations import (
+from include.replay.key_expectations import (
     COMPLETE,
     FRESH,
     KEY_COUNT,
@@ -27,6 +25,8 @@ from spark_jobs.quality.expectations import (
     WHOLE_PARTITIONS,
     folds_to,
 )
+from include.settings import Settings
+from spark_jobs.quality import check_setup, run
 from spark_jobs.quality.session import CheckSession
 from spark_jobs.quality.stores.changelog import ChangelogStore
 from spark_jobs.quality.target import Target

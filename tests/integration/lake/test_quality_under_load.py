@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 
 from include.nodes.record_client import NodeClient, PartitionReplica
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
+from include.replay.key_expectations import COMPLETE, KEY_COUNT, NO_MISSING_KEY, WHOLE_PARTITIONS
 from include.settings import Settings
 from query_api.store.lmdb import layout
 from spark_jobs.lake.live_lake import promote
-from spark_jobs.quality.expectations import COMPLETE, KEY_COUNT, NO_MISSING_KEY, WHOLE_PARTITIONS
 from spark_jobs.quality.run import run_check
 from stack.lifecycle import start
 from tests.support.lake.checked_ledger import failed, named

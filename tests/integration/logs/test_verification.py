@@ -16,12 +16,12 @@ from include.declarations.load import load_catalog, read_model
 from include.kafka.wire_format import HEADER_BYTES
 from include.lake.tables import table_path
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
+from include.replay.key_expectations import NO_ENDED_KEY, folds_to
 from include.settings import Settings
 from include.settings.systems import system_folder
 from include.status.measurement import read_stream_status
 from spark_jobs.compaction import compact
 from spark_jobs.event_tables import append_new
-from spark_jobs.quality.expectations import NO_ENDED_KEY, folds_to
 from spark_jobs.quality_check import check as check_stores
 from stack.declaration_testing.session import lake_session
 from tests.support.lake.checked_ledger import named

@@ -19,10 +19,10 @@ from include.declarations.read_model import ReadModel
 from include.kafka.topics import dead_letter_topic
 from include.lake.tables import table_path
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
+from include.replay.key_expectations import NO_ENDED_KEY
 from include.settings import Settings
 from include.stream.query_reports import BatchProgress, read_queries
 from spark_jobs.compaction import compact
-from spark_jobs.quality.expectations import NO_ENDED_KEY
 from spark_jobs.quality_check import check
 from stack.declaration_testing.session import lake_session
 from tests.support.http.local_http import HTTP

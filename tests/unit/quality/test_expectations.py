@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from spark_jobs.quality import expectations
-from spark_jobs.quality.expectations import folds_to
+from include.replay import key_expectations
+from include.replay.key_expectations import folds_to
 
 DOCS = Path(__file__).parents[3] / "docs" / "quality.md"
 
@@ -14,7 +14,7 @@ def test_every_expectation_of_the_docs_is_evaluated() -> None:
     )
     documented = {row.split("`")[1] for row in table.splitlines()[1:]}
     stated = {
-        value for name, value in vars(expectations).items() if name.isupper() and isinstance(value, str)
+        value for name, value in vars(key_expectations).items() if name.isupper() and isinstance(value, str)
     }
 
     assert len(documented) == 10

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from include.quality.check import QualityError, StoreName
-from spark_jobs.quality.expectations import (
+from include.replay.key_expectations import (
     FRESH,
     KEY_COUNT,
     NOT_TRUNCATED,
@@ -15,7 +15,7 @@ from spark_jobs.quality.expectations import (
     WHOLE_PARTITIONS,
     fresh_within,
 )
-from spark_jobs.quality.validation import validate
+from include.replay.validation import validate
 
 LAGS = pd.DataFrame([{"place": name, "lag_s": lag} for name, lag in (("a", 1.0), ("b", 9.0), ("c", 5.0))])
 

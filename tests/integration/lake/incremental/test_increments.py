@@ -8,10 +8,10 @@ from pyspark.sql import SparkSession
 from include.quality import verified_stores
 from include.quality.check import Mode, StoreName
 from include.quality.verified_tag import VerifiedMark
+from include.replay.key_expectations import COMPLETE, KEY_COUNT, NO_MISSING_KEY, ONCE, folds_to
 from include.settings import Settings
 from spark_jobs.folding.replay import source_ends
 from spark_jobs.quality import verified_commit
-from spark_jobs.quality.expectations import COMPLETE, KEY_COUNT, NO_MISSING_KEY, ONCE, folds_to
 from tests.support.lake.checked_ledger import CheckedLedger, failed, named
 from tests.support.lake.incremental_ledger import (
     CHANGED,

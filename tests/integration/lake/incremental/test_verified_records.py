@@ -15,10 +15,10 @@ from include.declarations.read_model import ReadModel
 from include.lake.tables import verified_path
 from include.quality.check import Mode
 from include.rebuild.version_cleanup import find_leftovers
+from include.replay.key_expectations import folds_to
 from include.settings import Settings
 from spark_jobs.folding.expressions.columns import field_columns
 from spark_jobs.quality import check_setup, run, verified_commit
-from spark_jobs.quality.expectations import folds_to
 from spark_jobs.quality.verified.table import VerifiedTable
 from tests.support.lake.checked_ledger import failed
 from tests.support.lake.incremental_ledger import (

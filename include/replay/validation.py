@@ -6,13 +6,15 @@ Great Expectations takes seconds to import, so the first validation imports it.
 import time
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from pyspark.sql import DataFrame
 
 from include.quality.check import ExpectationResult, QualityError, StoreName
-from spark_jobs.quality.rules import Expectation, great_expectations
+from include.replay.rules import Expectation, great_expectations
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 # Number of failing rows in the result of an expectation.
 MAX_SAMPLE = 20
@@ -20,7 +22,7 @@ MAX_SAMPLE = 20
 
 def validate(
     store: StoreName,
-    frame: DataFrame | pd.DataFrame,
+    frame: "DataFrame | pd.DataFrame",
     expectations: Sequence[Expectation],
     index: Sequence[str],
 ) -> list[ExpectationResult]:
@@ -28,7 +30,7 @@ def validate(
 
     Args:
         store: the store that the rows belong to.
-        frame: the rows; a pandas frame needs no Spark job.
+        frame: the rows: a Spark frame, or a pandas frame, which needs no Spark job.
         expectations: the expectations of every row.
         index: the columns that identify a row in the result's sample.
 
@@ -58,7 +60,7 @@ def validate(
     ]
 
 
-def _batch(frame: DataFrame | pd.DataFrame) -> Any:  # noqa: ANN401 - Great Expectations' own
+def _batch(frame: "DataFrame | pd.DataFrame") -> Any:  # noqa: ANN401 - Great Expectations' own
     gx = great_expectations()
     context = gx.get_context(mode="ephemeral")
     context.enable_analytics(enable=False)

@@ -1,28 +1,28 @@
 """The rules over columns that an expectation can use. Each is defined once and yields both forms that a check needs.
 
-`fails` marks the failing rows in Spark, for the list of failing keys; `statement` is the same rule for Great Expectations,
-which counts and samples the failing rows for the report.
+`fails` marks the failing rows in SQL, which Spark and DuckDB both understand, for the list of failing keys; `statement` is the same rule for
+Great Expectations, which counts and samples the failing rows for the report.
 """
 
 import logging
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pyspark.sql import Column
-from pyspark.sql.functions import col
-
 if TYPE_CHECKING:
     from great_expectations.expectations.expectation import Expectation as Statement
+
+# Returns a name as the engine's SQL quotes it: it may have capital letters, and any character.
+Quote = Callable[[str], str]
 
 
 class Rule(Protocol):
     """A condition that must hold in every row of a frame."""
 
-    def fails(self) -> Column:
-        """Return a column that is true where a row breaks the rule; false or null where it does not."""
+    def fails(self, quote: Quote) -> str:
+        """Return the SQL of a condition that is true where a row breaks the rule; false or null where it does not."""
 
     def statement(self) -> "Statement":
         """Return the rule as an expectation of Great Expectations."""
@@ -32,13 +32,13 @@ class Rule(Protocol):
 class Expectation:
     """A rule and its name in reports and in `lake/_quality`.
 
-    columns: further columns that the rule needs in addition to those of the comparison (spark_jobs/quality/comparison.py), by
-        name. The names must be unique across all expectations.
+    columns: further columns that the rule needs in addition to those of the comparison (include/replay/key_expectations.py): name ->
+        SQL, with names as the engine quotes them. The names must be unique across all expectations.
     """
 
     name: str
     rule: Rule
-    columns: Mapping[str, Column] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class Equal:
     left: str
     right: str
 
-    def fails(self) -> Column:
+    def fails(self, quote: Quote) -> str:
         """See Rule."""
-        return ~col(self.left).eqNullSafe(col(self.right))
+        return f"{quote(self.left)} IS DISTINCT FROM {quote(self.right)}"
 
     def statement(self) -> "Statement":
         """See Rule."""
@@ -68,9 +68,9 @@ class NotNull:
 
     column: str
 
-    def fails(self) -> Column:
+    def fails(self, quote: Quote) -> str:
         """See Rule."""
-        return col(self.column).isNull()
+        return f"{quote(self.column)} IS NULL"
 
     def statement(self) -> "Statement":
         """See Rule."""
@@ -84,9 +84,9 @@ class AtLeastColumn:
     column: str
     least: str
 
-    def fails(self) -> Column:
+    def fails(self, quote: Quote) -> str:
         """See Rule."""
-        return col(self.column) < col(self.least)
+        return f"{quote(self.column)} < {quote(self.least)}"
 
     def statement(self) -> "Statement":
         """See Rule."""
@@ -107,9 +107,9 @@ class AtMost:
     most: float
     below: bool = False
 
-    def fails(self) -> Column:
+    def fails(self, quote: Quote) -> str:
         """See Rule."""
-        return col(self.column) >= self.most if self.below else col(self.column) > self.most
+        return f"{quote(self.column)} {'>=' if self.below else '>'} {self.most}"
 
     def statement(self) -> "Statement":
         """See Rule."""
