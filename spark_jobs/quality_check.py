@@ -14,12 +14,11 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from include.process import die_with_parent
-from include.quality import report, verified_stores
+from include.quality import report, results, verified_stores
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName, UncheckableError
 from include.quality.verified_stores import VerifiedStores
 from include.settings import Settings
 from include.versions.version_lock import staging_lock
-from spark_jobs.quality import results
 from spark_jobs.quality.run import run_check
 from spark_jobs.runtime.lake_job import lake_session
 from spark_jobs.runtime.session import configure_logging
@@ -111,7 +110,6 @@ def check(spark: SparkSession, settings: Settings, request: CheckRequest) -> Che
     report.write_page(settings.home, result)
     try:
         results.record(
-            spark,
             settings.lake_root,
             settings.lake.retention_h,
             settings.retention.quality_results_h,

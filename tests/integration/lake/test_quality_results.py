@@ -1,50 +1,51 @@
-"""Rows of the quality checks' results that are older than their retention are removed when the table is maintained."""
+"""A table of results that Spark has written is continued without Spark, and Spark reads what is added."""
 
+import json
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
-from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import lit
+from pyspark.sql.functions import current_timestamp
 
 from include.lake.tables import quality_path
-from include.quality.check import CheckResult
+from include.quality import results
 from include.quality.history import last_runs
-from spark_jobs.quality import results
 from tests.unit.quality.test_report import FAILED
 
-FILES_H = 168.0
-
-
-def of_run(run_id: str) -> CheckResult:
-    return replace(FAILED, request=replace(FAILED.request, run_id=run_id))
-
-
-def write(spark: SparkSession, root: str, run_id: str, *, retention_h: float, days_ago: int = 0) -> None:
-    """Record a check, as if it had been made `days_ago`."""
-    results.record(spark, root, FILES_H, retention_h, of_run(run_id))
-    if days_ago:
-        then = lit(datetime.now(UTC) - timedelta(days=days_ago))
-        DeltaTable.forPath(spark, quality_path(root)).update(f"run_id = '{run_id}'", {"checked_at": then})
-
-
-@pytest.mark.parametrize(
-    ("retention_h", "kept"), [(24.0 * 30, ["recent", "new"]), (0.0, ["old", "recent", "new"])]
+# As releases up to now have created it.
+COLUMNS = (
+    "run_id string, read_model string, version int, store string, mode string, expectation string, passed boolean, "
+    "checked bigint, failed bigint, sample string, finding string, duration_s double, report string"
 )
-def test_old_results_are_removed(
-    lake_spark: SparkSession,
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
-    retention_h: float,
-    kept: list[str],
+CHECKPOINT_INTERVAL = "2"
+SPARK_RUNS, RUNS = 3, 4
+
+
+def test_a_table_of_spark_is_continued(
+    lake_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     root = str(tmp_path_factory.mktemp("lake"))
-    write(lake_spark, root, "old", retention_h=retention_h, days_ago=31)
-    write(lake_spark, root, "recent", retention_h=retention_h, days_ago=29)
-    # Maintain the table after this commit.
-    monkeypatch.setattr(results, "MAINTENANCE_COMMITS", 1)
+    path = quality_path(root)
+    for number in range(SPARK_RUNS):
+        row = (f"spark-{number}", "balance", 1, "lake", "full", "fresh", True, 1, 0, "[]", "", 1.0, "")
+        frame = lake_spark.createDataFrame([row], COLUMNS).withColumn("checked_at", current_timestamp())
+        options = {"mergeSchema": "true", "delta.checkpointInterval": CHECKPOINT_INTERVAL}
+        frame.coalesce(1).write.format("delta").options(**options).mode("append").save(path)
+    before = lake_spark.read.format("delta").load(path)
+    log = Path(path) / "_delta_log"
+    checksum = log / "._last_checkpoint.crc"
+    assert checksum.exists()
 
-    write(lake_spark, root, "new", retention_h=retention_h)
+    for number in [*range(RUNS), 0]:
+        request = replace(FAILED.request, run_id=f"run-{number}")
+        results.record(root, 168.0, 0.0, replace(FAILED, request=request))
 
-    assert [run.run_id for run in last_runs(root)] == kept
+    after = lake_spark.read.format("delta").load(path)
+    assert after.schema == before.schema
+    expected = [f"spark-{number}" for number in range(SPARK_RUNS)] + [f"run-{n}" for n in (1, 2, 3, 0)]
+    assert [row.run_id for row in after.orderBy("checked_at").collect()] == expected
+    assert [run.run_id for run in last_runs(root)] == expected
+    assert json.loads((log / "_last_checkpoint").read_text(encoding="utf-8"))["version"] > SPARK_RUNS
+    # Hadoop compares the pointer with its checksum, if there is one.
+    assert not checksum.exists()

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from include.quality import report
+from include.quality import report, results
 from include.quality.check import CheckResult, UncheckableError
 from include.quality.report import Outcome, verdict_of
 from include.settings import Settings
 from spark_jobs import quality_check as quality
-from spark_jobs.quality import results
 from tests.unit.quality.test_report import FAILED, PASSED, REQUEST
 
 NO_SPARK: Any = None

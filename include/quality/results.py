@@ -1,0 +1,122 @@
+"""The results of all checks: the Delta table `lake/_quality`, one row per run and expectation, written without Spark."""
+
+import json
+import math
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from include.lake.tables import quality_path
+from include.quality.check import CheckResult
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Each check appends one small file, so the table is compacted at this interval.
+MAINTENANCE_COMMITS = 50
+
+
+def record(lake_root: str, retention_h: float, results_retention_h: float, result: CheckResult) -> None:
+    """Write a check's rows in one commit, replacing those of an earlier attempt of its run; maintain the table every 50 commits.
+
+    retention_h: retention of replaced files. results_retention_h: retention of rows; 0: all are kept.
+    """
+    # The library takes 20 MB, which only the end of a check needs.
+    from deltalake import write_deltalake  # noqa: PLC0415
+
+    path, run_id = quality_path(lake_root), result.request.run_id
+    rows = _rows(result)
+    if _has_rows_of(path, run_id):
+        write_deltalake(path, rows, mode="overwrite", predicate=_rows_of(run_id), schema_mode="merge")
+    else:
+        # An append reads nothing, so it cannot conflict with another check.
+        write_deltalake(path, rows, mode="append", schema_mode="merge")
+    _maintain(path, retention_h, results_retention_h)
+    _remove_old_checksum(path)
+
+
+def _rows(result: CheckResult) -> "pa.Table":
+    """Return the rows of a check, in the columns that Spark has written before."""
+    import pyarrow as pa  # noqa: PLC0415 - as deltalake
+
+    columns = {
+        "run_id": pa.string(),
+        "read_model": pa.string(),
+        "version": pa.int32(),
+        "store": pa.string(),
+        "mode": pa.string(),
+        "expectation": pa.string(),
+        "passed": pa.bool_(),
+        "checked": pa.int64(),
+        "failed": pa.int64(),
+        "sample": pa.string(),
+        "finding": pa.string(),
+        "duration_s": pa.float64(),
+        "report": pa.string(),
+        "checked_at": pa.timestamp("us", tz="UTC"),
+    }
+    request, now = result.request, datetime.now(UTC)
+    of_check = {
+        "run_id": request.run_id,
+        "read_model": request.read_model,
+        "version": result.version,
+        "mode": str(request.mode),
+        "report": result.report,
+        "checked_at": now,
+    }
+    rows = [
+        {
+            **of_check,
+            "store": str(found.store),
+            "expectation": found.expectation,
+            "passed": found.passed,
+            "checked": found.checked,
+            "failed": found.failed,
+            "sample": json.dumps(found.sample),
+            "finding": found.finding,
+            "duration_s": found.duration_s,
+        }
+        for found in result.expectations
+    ]
+    return pa.Table.from_pylist(rows, schema=pa.schema(list(columns.items())))
+
+
+def _has_rows_of(path: str, run_id: str) -> bool:
+    from deltalake import DeltaTable  # noqa: PLC0415 - as above
+
+    if not DeltaTable.is_deltatable(path):
+        return False
+    found = DeltaTable(path).to_pyarrow_table(columns=["run_id"], filters=[("run_id", "=", run_id)])
+    return bool(found.num_rows)
+
+
+def _rows_of(run_id: str) -> str:
+    """Return the SQL condition that selects a run's rows."""
+    return "run_id = '{}'".format(run_id.replace("'", "''"))
+
+
+def _maintain(path: str, retention_h: float, results_retention_h: float) -> None:
+    from deltalake import DeltaTable  # noqa: PLC0415 - as above
+
+    table = DeltaTable(path)
+    if table.version() % MAINTENANCE_COMMITS != MAINTENANCE_COMMITS - 1:
+        return
+    if results_retention_h:
+        table.delete(_rows_before(datetime.now(UTC) - timedelta(hours=results_retention_h)))
+    table.optimize.compact()
+    table.vacuum(math.ceil(retention_h), dry_run=False, enforce_retention_duration=False)
+
+
+def _remove_old_checksum(path: str) -> None:
+    """Remove Hadoop's checksum of the pointer to the newest checkpoint, which Spark has written and this library replaces.
+
+    Spark reads the pointer as it is if there is no checksum; with an old one, it retries for seconds, and then lists the log.
+    """
+    local = path.removeprefix("file://")
+    if "://" not in local:
+        (Path(local) / "_delta_log" / "._last_checkpoint.crc").unlink(missing_ok=True)
+
+
+def _rows_before(time: datetime) -> str:
+    """Return the SQL condition that selects the rows of checks before a time in UTC."""
+    return f"checked_at < arrow_cast('{time:%Y-%m-%dT%H:%M:%S.%f}Z', 'Timestamp(Microsecond, Some(\"UTC\"))')"
