@@ -11,16 +11,17 @@ from benchmarks.rebuild import PeakMemory
 from benchmarks.support.deposits import BALANCE, Deposits
 from benchmarks.support.report import print_environment
 from include.quality.check import CheckRequest, Mode, StoreName
-from include.quality.check import job_arguments as command_line
 from include.quality.report import summary_path
-from include.settings import Settings
+from include.settings import CheckEngine, Settings
 from include.status.measurement import read_stream_status
-from stack.launchers.direct_submit import run
+from stack.launchers.direct_submit import run, run_check
 from tests.support.temporary_stack import temporary_stack
 from tests.support.unsupervised_driver import log_path, stream_driver
 from tests.support.waiting import wait_until
 
 POLL_S = 1.0
+# Kinds of processes, of which one runs at a time.
+OF_CHECKS = ("check with DuckDB", "check with Spark", "job server")
 STORES = (StoreName.LAKE, StoreName.NODES)
 
 
@@ -41,10 +42,13 @@ def main() -> None:
         default=4,
         help="incremental checks of 1 %% of the keys in the job server (4)",
     )
+    parser.add_argument(
+        "--engine", choices=[*CheckEngine], default=CheckEngine.AUTO, help="FOLDLAKE_CHECK_ENGINE (auto)"
+    )
     parser.add_argument("--timeout", type=float, default=3600, help="timeout of each part in seconds (3600)")
     given = parser.parse_args()
     for factor in sorted({1, given.times}) if given.times else ():
-        with temporary_stack(("kafka", "registry", "query_nodes")) as settings:
+        with temporary_stack(("kafka", "registry", "query_nodes"), check_engine=given.engine) as settings:
             if factor == 1:
                 print_environment(settings)
             deposits = Deposits(settings, given.keys * factor)
@@ -54,7 +58,7 @@ def main() -> None:
                 assert run(settings, "promote_lake", ["--read-model", BALANCE.name]) == 0, "no lake table"
                 for mode in (Mode.FULL, Mode.SAMPLE):
                     measure(settings, mode, given.events * factor)
-    measure_increments(given.events, given.keys, given.increments, given.timeout)
+    measure_increments(given)
 
 
 def wait_until_folded(settings: Settings, timeout_s: float) -> None:
@@ -74,22 +78,24 @@ def wait_until_folded(settings: Settings, timeout_s: float) -> None:
     )
 
 
-def measure_increments(events: int, keys: int, checks: int, timeout_s: float) -> None:
+def measure_increments(given: argparse.Namespace) -> None:
     """Check all keys, then again and again 1 % of them after new events, in one job server; print time and processor time."""
-    if not checks:
+    if not given.increments:
         return
-    stack = temporary_stack(("kafka", "registry", "query_nodes"), lake_keep_session_s=600.0)
+    keys = given.keys
+    servers = ("kafka", "registry", "query_nodes")
+    stack = temporary_stack(servers, lake_keep_session_s=600.0, check_engine=given.engine)
     with stack as settings:
         deposits = Deposits(settings, keys)
-        deposits.append_many(settings, events, seed=1)
+        deposits.append_many(settings, given.events, seed=1)
         with stream_driver(settings):
-            wait_until_folded(settings, timeout_s)
+            wait_until_folded(settings, given.timeout)
             assert run(settings, "promote_lake", ["--read-model", BALANCE.name]) == 0, "no lake table"
-            for number in range(checks + 1):
+            for number in range(given.increments + 1):
                 name = f"increment-{number}"
                 request = CheckRequest(BALANCE.name, STORES, Mode.INCREMENTAL, name)
                 began_s, used_s = time.monotonic(), processor_s(settings)
-                status = run(settings, "quality_check", command_line(request))
+                status = run_check(settings, request)
                 seconds = time.monotonic() - began_s
                 used = {kind: s - used_s[kind] for kind, s in processor_s(settings).items()}
                 result = json.loads(summary_path(settings.home, name).read_text(encoding="utf-8"))
@@ -108,12 +114,12 @@ def measure_increments(events: int, keys: int, checks: int, timeout_s: float) ->
                     "full_check_reason"
                 ]
                 print(
-                    f"quality   {result['request']['mode']:<12}{changed:>9,} of {keys:,} keys changed, {result['records']:>9,} records compared: "
+                    f"quality   {result['engine']:<7}{result['request']['mode']:<12}{changed:>9,} of {keys:,} keys changed, {result['records']:>9,} records compared: "
                     f"{seconds:6.1f} s; {used['check']:6.1f} CPU s in the job, {used['servers']:5.1f} in all other processes",
                     flush=True,
                 )
                 deposits.append_each(settings, range(number, keys, 100))
-                wait_until_folded(settings, timeout_s)
+                wait_until_folded(settings, given.timeout)
                 assert run(settings, "compaction", ["--read-model", BALANCE.name]) == 0, "not compacted"
 
 
@@ -138,13 +144,14 @@ def measure(settings: Settings, mode: Mode, events: int) -> None:
     request = CheckRequest(BALANCE.name, STORES, mode, name)
     began_s = time.monotonic()
     with PeakMemory(settings) as memory:
-        status = run(settings, "quality_check", command_line(request))
+        status = run_check(settings, request)
     seconds = time.monotonic() - began_s
     result = json.loads(summary_path(settings.home, name).read_text(encoding="utf-8"))
     assert status == 0, result["verdict"]
+    peak_mb = max(memory.peak_mb[kind] for kind in OF_CHECKS)
     print(
-        f"quality   {mode:<7}{events:>11,} events, {result['keys']:>9,} records of lake and nodes: {seconds:6.1f} s, of "
-        f"which {result['duration_s']:6.1f} s checking; {memory.peak_mb['verify']:,.0f} MB at most (JVM and Python)"
+        f"quality   {result['engine']:<7}{mode:<7}{events:>11,} events, {result['keys']:>9,} records of lake and nodes: {seconds:6.1f} s, of "
+        f"which {result['duration_s']:6.1f} s checking; {peak_mb:,.0f} MB at most"
     )
 
 

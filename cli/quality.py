@@ -115,18 +115,18 @@ def _chosen(option: str, values: "type[ValueT]", text: str) -> "ValueT":
 
 
 def _now(settings: "Settings", request: "CheckRequest") -> str:
-    """Run the job without Airflow, and return the name of its report."""
+    """Run the check without Airflow, and return the name of its report."""
     from dataclasses import replace
     from datetime import UTC, datetime
 
-    from include.quality.check import checked_version, job_arguments
+    from include.quality.check import checked_version
     from include.versions.registry import VersionRegistry
-    from stack.launchers.direct_submit import run as run_job
+    from stack.launchers.direct_submit import run_check
 
     with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
         checked_version(registry.read().get(request.read_model), request)
     name = f"now-{datetime.now(UTC):%Y-%m-%dT%H-%M-%S}-{request.read_model}"
-    run_job(settings, "quality_check", job_arguments(replace(request, run_id=name)))
+    run_check(settings, replace(request, run_id=name))
     return name
 
 

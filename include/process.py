@@ -15,6 +15,8 @@ from pathlib import Path
 PR_SET_PDEATHSIG = 1
 # How often the parent is checked where prctl does not exist.
 POLL_INTERVAL_S = 0.5
+# The environment variable with the id of the process that launched this one.
+LAUNCHER = "FOLDLAKE_LAUNCHER_PID"
 # sched(7), "The autogroup feature": where it is enabled, a nice value is compared within one session only.
 AUTOGROUP = Path("/proc/self/autogroup")
 
@@ -37,6 +39,14 @@ def die_with_parent(parent_pid: int | None = None) -> None:
     # The parent may have ended before the call above took effect, which sends no signal.
     if os.getppid() != expected:
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def launcher_pid() -> int:
+    """Return the id of the launcher, the parent that this process must not outlive.
+
+    Given by the launcher itself: if it is killed while Python starts, its id is no longer the parent's.
+    """
+    return int(os.environ.pop(LAUNCHER, os.getppid()))
 
 
 def forks_die_with_this_process() -> None:

@@ -10,7 +10,7 @@ from airflow.sdk import Asset, BaseOperator, BaseOperatorLink
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from include.airflow.names import COMPACTION_DAG, check_due_asset, lake_asset, quality_asset
-from include.airflow.spark_tasks import SparkJobOperator
+from include.airflow.spark_tasks import SparkJobOperator, check_with_engines
 from include.airflow.web import check_details, event_table_details, note_verdict
 from include.declarations.event_table import AppendedTable
 from include.declarations.load import read_model
@@ -41,7 +41,7 @@ class ReportLink(BaseOperatorLink):
 
 
 class CheckStores(SparkJobOperator):
-    """Runs spark_jobs/quality_check.py for one read model: as the form specifies, incrementally or on a sample after a compaction, on all keys daily.
+    """Checks one read model, with Spark's job if DuckDB cannot: as the form specifies, incrementally or on a sample after a compaction, on all keys daily.
 
     A failed check fails the task without retry. A check that could not run is retried; one that can never run is skipped.
     """
@@ -79,14 +79,16 @@ class CheckStores(SparkJobOperator):
                     f"{left_s:.0f} s. {last_check_text(settings.home, self.read_model)}"
                 )
         name = self.check_of(run.run_id)
-        self.application_args = job_arguments(CheckRequest(self.read_model, stores, mode, name))
+        arguments = job_arguments(CheckRequest(self.read_model, stores, mode, name))
         try:
             with file_lock(check_lock(settings, self.read_model), wait_s=LOCK_WAIT_S):
                 link = run_check_job(
                     settings.home,
                     settings.reports_base_url,
                     name,
-                    lambda: super(CheckStores, self).execute(context),
+                    lambda: check_with_engines(
+                        self, settings, arguments, lambda: super(CheckStores, self).execute(context)
+                    ),
                 )
         finally:
             self._show_verdict(context, settings, name)

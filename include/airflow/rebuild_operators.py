@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from include.airflow.client import AirflowUnavailableError, airflow_api
 from include.airflow.names import REFUSED
 from include.airflow.quality_operators import ReportLink, run_check_job
-from include.airflow.spark_tasks import SparkJobOperator
+from include.airflow.spark_tasks import SparkJobOperator, check_with_engines
 from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavailableError
 from include.rebuild.comparison.report import report_url
 from include.rebuild.comparison.summary import with_exceeded
@@ -154,13 +154,15 @@ class VerifyVersion(StageJob):
     def execute(self, context: Any) -> None:  # noqa: ANN401 - Airflow's
         """Run the check."""
         self.take_arguments(context)
-        settings = Settings()
+        settings, arguments = Settings(), list(self.application_args or ())
         try:
             link = run_check_job(
                 settings.home,
                 settings.reports_base_url,
                 self.report_id,
-                lambda: super(StageJob, self).execute(context),
+                lambda: check_with_engines(
+                    self, settings, arguments, lambda: super(StageJob, self).execute(context)
+                ),
             )
         except AirflowSkipException as error:
             raise AirflowFailException(

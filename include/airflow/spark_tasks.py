@@ -1,11 +1,12 @@
-"""Airflow tasks that run a Spark job and end when it ends."""
+"""Airflow tasks that run a Spark job, or a check of which the job is a part, and end when it ends."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.common.compat.sdk import AirflowException
 from airflow.sdk import Asset, AssetAlias, Context
 
 from include.airflow.names import (
@@ -17,6 +18,8 @@ from include.airflow.names import (
 )
 from include.airflow.run_hooks import RequestedFirst
 from include.airflow.web import table_details
+from include.quality.check_engines import run_check_with_engines
+from include.quality.check_run import PASSED
 from include.settings import CHECKOUT, Settings
 from include.spark.lake_config import lake_config
 from include.spark.log_levels import level_of
@@ -51,6 +54,27 @@ def _without_warnings(hook: SparkSubmitHook, lines: Iterator[Any]) -> Iterator[s
         if message not in seen:
             seen.add(message)
             hook.log.log(level, "%s", line)
+
+
+def check_with_engines(
+    operator: SparkJobOperator, settings: Settings, arguments: Sequence[str], execute: Callable[[], object]
+) -> None:
+    """Run a check with the engines that FOLDLAKE_CHECK_ENGINE allows; its output goes to the task's log.
+
+    execute: runs the operator's Spark job, with the arguments that it has then. Raises AirflowException when the check has not passed.
+    """
+
+    def spark_job(given: list[str]) -> int:
+        operator.application_args = given
+        execute()
+        return PASSED
+
+    def log(line: str) -> None:
+        operator.log.log(level_of(line)[0], "%s", line)
+
+    status = run_check_with_engines(settings, arguments, spark_job, log)
+    if status != PASSED:
+        raise AirflowException(f"The check ended with status {status}.")
 
 
 def lake_task(

@@ -126,6 +126,7 @@ class CheckResult:
     places: the replicas of each store, as text.
     full_check_reason: why all keys were checked although an incremental check was requested; empty if not. `request` has the mode that ran.
     verified: store -> how far it is verified now; empty unless the check passed and kept verified records.
+    engine: the one that compared the records, `duckdb` or `spark`. engine_reason: why Spark, where DuckDB might have checked; else empty.
     """
 
     request: CheckRequest
@@ -148,6 +149,8 @@ class CheckResult:
     all_keys: int = 0
     unwritten: tuple[str, ...] = ()
     unwritten_total: int = 0
+    engine: str = ""
+    engine_reason: str = ""
 
     @property
     def passed(self) -> bool:
@@ -163,7 +166,9 @@ class CheckResult:
         elif self.full_check_reason:
             what += f", all keys, because {self.full_check_reason}"
         if self.passed:
-            lines = "".join(f"; {line}" for line in (*self.unwritten_lines, *self.verified_lines))
+            lines = "".join(
+                f"; {line}" for line in (*self.findings, *self.unwritten_lines, *self.verified_lines)
+            )
             return f"quality check passed: {what}: {self.compared}, {self.events:,} events replayed{lines}"
         failed = [f"{e.store}: {e.expectation} ({e.failed:,})" for e in self.expectations if not e.passed]
         return f"quality check FAILED: {what}: {'; '.join([*self.findings, *failed, *self.unwritten_lines])}"
@@ -237,7 +242,7 @@ def checked_version(record: ReadModelVersions | None, request: CheckRequest) -> 
 
 
 def job_arguments(request: CheckRequest) -> list[str]:
-    """Return the command-line arguments of spark_jobs/quality_check.py for a request."""
+    """Return the command-line arguments of a check (include/quality/check_run.py) for a request."""
     version = [] if request.version is None else ["--version", str(request.version)]
     return [
         *("--read-model", request.read_model),

@@ -4,12 +4,12 @@ The variable of a field is its group and its name (`kafka.port`: FOLDLAKE_KAFKA_
 Times end in `_s` (seconds), `_ms` or `_h`, sizes in `_bytes` or `_mb`. `.env.example` lists every variable.
 """
 
+from include.settings.choices import CheckEngine, Placement
 from include.settings.groups import (
     AirflowSettings,
     KafkaSettings,
     LakeSettings,
     NodeSettings,
-    Placement,
     QualitySettings,
     RebuildSettings,
     RedisSettings,
@@ -26,6 +26,7 @@ __all__ = [
     "PREFIX",
     "VARIABLES",
     "AirflowSettings",
+    "CheckEngine",
     "KafkaSettings",
     "LakeSettings",
     "NodeSettings",

@@ -1,29 +1,13 @@
 """The groups of settings: one frozen model for each part of Foldlake, with the default of every field."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from include.settings.choices import CheckEngine
+
 LOOPBACK = "127.0.0.1"
-
-
-class Placement(StrEnum):
-    """Where the records of a read model are served from.
-
-    PARTITIONED: a partition is on its owner and its standbys. REPLICATED: every partition is on every node.
-    REDIS: every partition is in one Redis, which its owner writes and every node reads.
-    """
-
-    PARTITIONED = "partitioned"
-    REPLICATED = "replicated"
-    REDIS = "redis"
-
-    @property
-    def is_everywhere(self) -> bool:
-        """Whether every node answers for every key by itself."""
-        return self is not Placement.PARTITIONED
 
 
 def named_variable(name: str) -> dict[str, Any]:
@@ -189,10 +173,11 @@ class RedisSettings(SettingsGroup):
 class QualitySettings(SettingsGroup):
     """The quality check.
 
-    sample_keys: keys in a sample. wait_s: how long it waits for events in transit. max_lake_age_s: how far the lake may
+    engine: which engine checks. sample_keys: keys in a sample. wait_s: how long it waits for events in transit. max_lake_age_s: how far the lake may
     lag. alert_webhook_url: where a failed check is posted. reports_url: where reports are served; empty: by the first node.
     """
 
+    engine: CheckEngine = Field(default=CheckEngine.AUTO, json_schema_extra=named_variable("check_engine"))
     sample_keys: int = Field(default=1_000, ge=1)
     wait_s: float = Field(default=60.0, ge=0)
     max_lake_age_s: float = Field(default=3600.0, gt=0)

@@ -3,6 +3,8 @@
 import logging
 import re
 
+# Of the lines of Foldlake's jobs, with times in UTC.
+LOG_FORMAT = "%(asctime)sZ %(levelname)s %(name)s: %(message)s"
 # "26/11/26 06:15:36 WARN TaskSetManager: …" of Spark, "2026-11-26 06:15:36,310Z WARNING foldlake.lake: …" of a job.
 DATED = re.compile(
     r"^\d{2,4}[/-]\d{2}[/-]\d{2} \d{2}:\d{2}:\d{2}\S* (?P<level>[A-Z]+) (?P<message>.*)", re.DOTALL

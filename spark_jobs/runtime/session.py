@@ -11,7 +11,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-LOG_FORMAT = "%(asctime)sZ %(levelname)s %(name)s: %(message)s"
+from include.spark.log_levels import LOG_FORMAT
+
 LOG_FILE_BYTES = 10 * 1024 * 1024
 LOG_FILES = 3
 # For queries of few rows. Generating and compiling their code takes longer than running them, and adapting a plan to what its stages have

@@ -1,4 +1,4 @@
-"""Runs a lake job or the stream driver without Airflow, with the same launchers and settings."""
+"""Runs a lake job, a quality check or the stream driver without Airflow, with the same launchers and settings."""
 
 import os
 import subprocess
@@ -6,9 +6,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from include.process import LAUNCHER
+from include.quality.check import CheckRequest, job_arguments
+from include.quality.check_engines import run_check_with_engines
 from include.settings import CHECKOUT, Settings, settings_environment
 from include.spark.lake_config import interpreter_variable, lake_job_command
-from stack.launchers.spark_submit import LAUNCHER
 
 
 def launch(
@@ -29,6 +31,16 @@ def launch(
 def run(settings: Settings, job: str, arguments: Sequence[str]) -> int:
     """Run `spark_jobs/<job>.py` and return its exit status."""
     return launch(settings, job, arguments).wait()
+
+
+def run_check(settings: Settings, request: CheckRequest) -> int:
+    """Run a quality check and return its exit status; its output goes to standard error."""
+    return run_check_with_engines(
+        settings,
+        job_arguments(request),
+        lambda arguments: run(settings, "quality_check", arguments),
+        lambda line: sys.stderr.write(f"{line}\n"),
+    )
 
 
 def launch_driver(settings: Settings, log: Path, *options: str) -> subprocess.Popen[bytes]:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import IO, Self
 
+from include.process import LAUNCHER
 from include.settings import CHECKOUT
-from stack.launchers.spark_submit import LAUNCHER
 
 # What a report repeats of the driver's output.
 OUTPUT_LINES = 60

@@ -16,7 +16,7 @@ import psutil
 
 from include.errors import FoldlakeError, SettingsError
 from include.files import FileLock
-from include.process import die_with_parent
+from include.process import die_with_parent, launcher_pid
 from include.settings import CHECKOUT, Settings
 from include.stream.driver_launch import TURN_FILE
 from stack.launchers import stream_driver
@@ -61,8 +61,6 @@ def _remove_unused(folder: Path) -> None:
 
 # A killed JVM releases the lock within a second; a driver that stops its queries gracefully may take this long.
 LOCK_WAIT_S = 30.0
-# Set by the driver's supervisor, and by the scripts in stack/bin.
-LAUNCHER = "FOLDLAKE_LAUNCHER_PID"
 # EX_TEMPFAIL of sysexits.h: try again later.
 EXIT_LOCKED = 75
 
@@ -120,14 +118,6 @@ def stream_command(
     elif tools.driver_cache.is_file():
         cache = f"-XX:AOTCache={tools.driver_cache}"
     return jvm_command(tools.java25, local_class_path(home, connectors), scratch, arguments, cache)
-
-
-def launcher_pid() -> int:
-    """Return the id of the launcher, the parent that this process must not outlive.
-
-    Given by the launcher itself: if it is killed while Python starts, its id is no longer the parent's.
-    """
-    return int(os.environ.pop(LAUNCHER, os.getppid()))
 
 
 def master_of(arguments: Sequence[str]) -> str:

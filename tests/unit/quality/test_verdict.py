@@ -1,6 +1,7 @@
 """How a check's task handles its verdict: a failure is final, a missing verdict is retried, an impossible check is skipped with its reason."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,8 @@ from rich.console import Console
 from cli.quality import _show
 from include.airflow.quality_operators import CheckStores, run_check_job
 from include.airflow.rebuild_operators import VerifyVersion
-from include.quality import report
+from include.airflow.spark_tasks import check_with_engines
+from include.quality import check_engines, check_run, report
 from include.quality.report import Outcome, Verdict, verdict_of
 from include.rebuild.stage import Engine, Report, SparkJob
 from include.settings import Settings
@@ -29,6 +31,8 @@ Writes = Callable[[Settings], object]
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     monkeypatch.setenv("FOLDLAKE_HOME", str(tmp_path))
+    # The jobs of these tests are in Spark's place.
+    monkeypatch.setenv("FOLDLAKE_CHECK_ENGINE", "spark")
     return Settings.of()
 
 
@@ -132,6 +136,39 @@ def test_a_candidate_without_a_verdict_is_abandoned(
 
     assert type(error.value) is raised
     assert task.check_of("any run") == NAME
+
+
+@pytest.mark.parametrize(
+    ("status", "writes", "raised"),
+    [
+        (check_run.PASSED, passed, None),
+        (check_run.FAILED, failed, AirflowFailException),
+        (check_run.UNCHECKABLE, refused, AirflowSkipException),
+        (check_run.NO_VERDICT, None, AirflowException),
+    ],
+)
+def test_a_verdict_without_spark_decides_about_the_task(
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    status: int,
+    writes: Writes | None,
+    raised: type[Exception] | None,
+) -> None:
+    line = "2026-01-01 00:00:00,000Z WARNING foldlake.quality: slow"
+    monkeypatch.setattr(check_engines, "PROGRAM", ("-c", f"import sys; print({line!r}); sys.exit({status})"))
+    task = CheckStores(task_id="check_balance", read_model="balance")
+
+    def check() -> None:
+        job(settings, writes, None)()
+        check_with_engines(task, settings, [], lambda: pytest.fail("Spark must not check"))
+
+    expected = pytest.raises(AirflowException) if raised else nullcontext()
+    with expected as error:
+        run_check_job(settings.home, settings.reports_base_url, NAME, check)
+
+    assert raised is None or type(error.value) is raised  # type: ignore[union-attr]  # of pytest.raises
+    assert line in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("run_type", ["asset_triggered", "scheduled", "manual"])

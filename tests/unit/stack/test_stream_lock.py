@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from include.errors import SettingsError
+from include.process import LAUNCHER
 from include.settings import CHECKOUT, Settings, settings_environment
 from stack.launchers import spark_submit, stream_driver
 from stack.launchers.spark_submit import scratch_dir
@@ -135,7 +136,7 @@ def test_a_home_without_a_driver_returns_none(settings: Settings) -> None:
 def test_no_driver_starts_for_a_launcher_that_has_ended(settings: Settings) -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
-    environment = {**os.environ, **settings_environment(settings), spark_submit.LAUNCHER: str(gone.pid)}
+    environment = {**os.environ, **settings_environment(settings), LAUNCHER: str(gone.pid)}
     command = [sys.executable, "-m", "stack.launchers.driver_submit"]
 
     assert subprocess.run(command, cwd=CHECKOUT, env=environment, check=False).returncode == -signal.SIGKILL
@@ -147,7 +148,7 @@ def test_no_driver_starts_for_a_launcher_that_has_ended(settings: Settings) -> N
 )
 def test_the_scripts_pass_on_the_id_of_their_launcher(script: Path, tmp_path: Path) -> None:
     python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\necho "${spark_submit.LAUNCHER}"\n')
+    python.write_text(f'#!/bin/sh\necho "${LAUNCHER}"\n')
     python.chmod(0o755)
     environment = {**os.environ, "FOLDLAKE_PYTHON": str(python)}
 

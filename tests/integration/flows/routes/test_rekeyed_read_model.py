@@ -18,6 +18,7 @@ from include.kafka.topics import dead_letter_topic
 from include.kafka.wire_format import HEADER_BYTES
 from include.lake.pending_work import has_pending_work
 from include.lake.tables import table_path
+from include.quality.check_run import FAILED
 from include.quality.report import summary_path
 from include.read_models.balance.events import FundsAdded
 from include.rebuild.comparison import report
@@ -29,7 +30,6 @@ from include.versions.explanation import Explanation, object_of
 from include.versions.registry import VersionRegistry, change_live, live_version_if_known
 from include.versions.transitions import promote
 from query_api.http.explain.explanations import ExplainRequest, Explanations
-from spark_jobs.quality_check import FAILED
 from tests.integration.emissions.receipts import START, Deposits
 from tests.support.faults.transactions import TransactionalWriter
 from tests.support.lake.stage_processes import StageProcesses

@@ -1,0 +1,125 @@
+"""Program: checks stored records against the log with DuckDB, without Spark, as far as FOLDLAKE_CHECK_ENGINE allows.
+
+Its arguments and its exit status are those of every check (include/quality/check_run.py). With the status 3, Spark's job must check, with the
+further arguments on the line that begins with HANDED_TO_SPARK.
+"""
+
+import logging
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from include.errors import (
+    FoldlakeError,
+    KafkaUnavailableError,
+    RegistryUnavailableError,
+    UnknownReadModelError,
+)
+from include.process import die_with_parent, launcher_pid, lower_priority
+from include.quality.check import CheckRequest, CheckResult, UncheckableError
+from include.quality.check_run import (
+    SparkNeededError,
+    SparkReason,
+    exit_status,
+    parse,
+    publish,
+    staging_kept,
+)
+from include.settings import CheckEngine, Settings
+from include.spark.log_levels import LOG_FORMAT
+from include.versions.version_lock import VersionLockedError
+
+LOG = logging.getLogger("foldlake.quality")
+# Spark would meet these, too.
+OF_ANY_ENGINE = (
+    UncheckableError,
+    KafkaUnavailableError,
+    RegistryUnavailableError,
+    UnknownReadModelError,
+    VersionLockedError,
+)
+Compare = Callable[[Settings, CheckRequest], CheckResult]
+
+
+class CannotCheckError(FoldlakeError):
+    """DuckDB cannot check, and no other engine is allowed."""
+
+
+def main() -> None:
+    """Run the program."""
+    request, _ = parse(sys.argv[1:])
+    die_with_parent(launcher_pid())
+    logging.Formatter.converter = time.gmtime
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    settings = Settings()
+    lower_priority(settings.lake.niceness)
+    sys.exit(exit_status(lambda: check(settings, request, _with_duckdb)))
+
+
+def check(settings: Settings, request: CheckRequest, compare: Compare) -> CheckResult:
+    """Run the check with DuckDB and publish its result; see `publish`.
+
+    Raises SparkNeededError, with nothing written, if FOLDLAKE_CHECK_ENGINE is `spark`; or if it is `auto`, and DuckDB cannot check or the check
+    fails. Raises CannotCheckError if it is `duckdb` and DuckDB cannot check.
+    """
+    if settings.quality.engine is CheckEngine.SPARK:
+        raise SparkNeededError(SparkReason.of("FOLDLAKE_CHECK_ENGINE is spark"))
+    with staging_kept(settings.home, request):
+        return publish(settings, request, lambda: _accepted(settings, request, compare))
+
+
+def _with_duckdb(settings: Settings, request: CheckRequest) -> CheckResult:
+    # Only if DuckDB checks: it takes time and memory.
+    from include.replay.check.run import run_check  # noqa: PLC0415
+
+    return run_check(settings, request)
+
+
+def _accepted(settings: Settings, request: CheckRequest, compare: Compare) -> CheckResult:
+    """Return the result of DuckDB if its verdict counts; raises SparkNeededError or CannotCheckError otherwise."""
+    is_auto = settings.quality.engine is CheckEngine.AUTO
+    try:
+        result = replace(compare(settings, request), engine=CheckEngine.DUCKDB.value)
+    except OF_ANY_ENGINE:
+        raise
+    except Exception as error:
+        if isinstance(error, FoldlakeError):
+            reason = str(error).rstrip(".")
+        else:
+            LOG.warning("the check with DuckDB ended with an error", exc_info=True)
+            reason = f"the check with DuckDB ended with an error: {error}"
+        if is_auto:
+            raise _needed(SparkReason.of(reason)) from error
+        raise CannotCheckError(
+            f"DuckDB cannot check {request.read_model}: {reason}. With FOLDLAKE_CHECK_ENGINE=auto, Spark checks where DuckDB cannot."
+        ) from error
+    if is_auto and not result.passed:
+        LOG.warning("with DuckDB: %s", result.verdict)
+        raise _needed(disputed(result))
+    return result
+
+
+def disputed(result: CheckResult) -> SparkReason:
+    """Return the reason why Spark checks again after a check that has failed."""
+    if result.failing_keys:
+        number, first = result.failing_keys_total, result.failing_keys[0]
+        keys = f"{number:,} failing key{'s' * (number != 1)}"
+        found = f"{keys}, the first {first.key!r} in {first.place} ({'; '.join(first.expectations)})"
+    else:
+        keys = found = "; ".join(
+            f"{one.store}: {one.expectation} ({one.failed:,})"
+            for one in result.expectations
+            if not one.passed
+        )
+    return SparkReason.of(f"DuckDB found {keys}: Spark checks again", found)
+
+
+def _needed(reason: SparkReason) -> SparkNeededError:
+    LOG.info("Spark checks, because %s", reason.text)
+    return SparkNeededError(reason)
+
+
+if __name__ == "__main__":
+    main()
