@@ -15,12 +15,27 @@ NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 # Everything in FOLDLAKE_HOME belongs to one user: events, schemas, logs, the password of Airflow.
 PRIVATE_UMASK = 0o077
 PRIVATE_FILE = 0o600
+# Tables in a folder that the user chose may be for other users as well.
+SHARED_UMASK = 0o022
 
 
 @contextmanager
 def private_umask() -> Iterator[None]:
     """Create files and folders for this user alone, in a block. The umask is that of the whole process."""
-    previous = os.umask(PRIVATE_UMASK)
+    with _umask(PRIVATE_UMASK):
+        yield
+
+
+@contextmanager
+def shared_umask() -> Iterator[None]:
+    """Create files and folders that other users can read, in a block. The umask is that of the whole process."""
+    with _umask(SHARED_UMASK):
+        yield
+
+
+@contextmanager
+def _umask(mask: int) -> Iterator[None]:
+    previous = os.umask(mask)
     try:
         yield
     finally:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from include.errors import FoldlakeError
+from include.files import shared_umask
 from include.quality import report, results, verified_stores
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName, UncheckableError
 from include.quality.verified_stores import VerifiedStores
@@ -158,7 +159,8 @@ def publish(settings: Settings, request: CheckRequest, compare: Callable[[], Che
     report.write_page(settings.home, result)
     retention = settings.retention.quality_results_h
     try:
-        results.record(settings.lake_root, settings.lake.retention_h, retention, result)
+        with shared_umask() if settings.lake.dir else nullcontext():
+            results.record(settings.lake_root, settings.lake.retention_h, retention, result)
     finally:
         # Alert even when the lake's storage is unavailable.
         if not result.passed:

@@ -1,7 +1,9 @@
 """The results of all checks: the Delta table `lake/_quality`, one row per run and expectation, written without Spark."""
 
 import json
+import logging
 import math
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +14,9 @@ from include.quality.check import CheckResult
 if TYPE_CHECKING:
     import pyarrow as pa
 
+LOG = logging.getLogger("foldlake.quality")
+# Of a commit that conflicts with one of another check.
+ATTEMPTS, PAUSE_S = 10, 0.2
 # Each check appends one small file, so the table is compacted at this interval.
 MAINTENANCE_COMMITS = 50
 
@@ -22,17 +27,34 @@ def record(lake_root: str, retention_h: float, results_retention_h: float, resul
     retention_h: retention of replaced files. results_retention_h: retention of rows; 0: all are kept.
     """
     # The library takes 20 MB, which only the end of a check needs.
-    from deltalake import write_deltalake  # noqa: PLC0415
+    from deltalake.exceptions import CommitFailedError  # noqa: PLC0415
 
-    path, run_id = quality_path(lake_root), result.request.run_id
-    rows = _rows(result)
+    path, rows = quality_path(lake_root), _rows(result)
+    for attempt in range(ATTEMPTS):
+        try:
+            _write(path, rows, result.request.run_id)
+            break
+        except CommitFailedError as error:
+            if attempt + 1 == ATTEMPTS:
+                raise
+            LOG.info("another check has written results at the same time, trying again: %s", error)
+            time.sleep(PAUSE_S)
+    try:
+        _maintain(path, retention_h, results_retention_h)
+    except CommitFailedError as error:
+        LOG.warning("the table of results is not maintained this time: %s", error)
+    _remove_old_checksum(path)
+
+
+def _write(path: str, rows: "pa.Table", run_id: str) -> None:
+    """Commit the rows, in place of others of the run; raises CommitFailedError if another commit conflicts with this one."""
+    from deltalake import write_deltalake  # noqa: PLC0415 - as above
+
     if _has_rows_of(path, run_id):
         write_deltalake(path, rows, mode="overwrite", predicate=_rows_of(run_id), schema_mode="merge")
     else:
-        # An append reads nothing, so it cannot conflict with another check.
+        # An append reads nothing, so it conflicts only with a commit that creates the table.
         write_deltalake(path, rows, mode="append", schema_mode="merge")
-    _maintain(path, retention_h, results_retention_h)
-    _remove_old_checksum(path)
 
 
 def _rows(result: CheckResult) -> "pa.Table":

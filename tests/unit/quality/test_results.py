@@ -1,6 +1,10 @@
-"""The table of results: a repeated run replaces its rows, and maintenance removes rows that are older than their retention."""
+"""The table of results: a repeated run replaces its rows, checks may end at the same time, and maintenance removes rows that are older than their retention."""
 
 import json
+import os
+import stat
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,10 +15,20 @@ from deltalake import DeltaTable
 from include.lake.tables import quality_path
 from include.quality import results
 from include.quality.check import CheckResult
+from include.quality.check_run import publish
 from include.quality.history import last_runs
+from include.settings import CHECKOUT, Settings
 from tests.unit.quality.test_report import FAILED, PASSED
 
 FILES_H = 168.0
+CHECKS = 4
+WRITER = """
+import sys
+from include.quality import results
+from tests.unit.quality.test_results import of_run
+
+results.record(sys.argv[1], 168.0, 0.0, of_run(sys.argv[2]))
+"""
 
 
 def of_run(run_id: str, result: CheckResult = FAILED) -> CheckResult:
@@ -65,6 +79,36 @@ def test_a_repeated_run_replaces_its_rows_and_no_others(tmp_path: Path, run_id: 
     runs = {run.run_id: run.passed for run in last_runs(root)}
     assert runs == {"another": False, run_id: True}
     assert DeltaTable(quality_path(root)).to_pyarrow_table().num_rows == 2
+
+
+def test_checks_that_end_at_the_same_time_all_have_their_rows(tmp_path: Path) -> None:
+    names = [f"run-{number}" for number in range(CHECKS)]
+    for attempt in range(2):
+        # Each in a process of its own, as checks are. First they create the table, then they replace their rows.
+        processes = [
+            subprocess.Popen([sys.executable, "-c", WRITER, tmp_path, name], cwd=CHECKOUT) for name in names
+        ]
+        assert [process.wait() for process in processes] == [0] * CHECKS, attempt
+
+    assert sorted(run.run_id for run in last_runs(str(tmp_path))) == names
+    assert DeltaTable(quality_path(str(tmp_path))).to_pyarrow_table().num_rows == CHECKS
+
+
+@pytest.mark.parametrize("umask", [0o077, 0o022])
+@pytest.mark.parametrize("is_own_folder", [True, False])
+def test_results_in_a_folder_of_the_user_are_for_other_users_as_well(
+    tmp_path: Path, umask: int, is_own_folder: bool
+) -> None:
+    settings = Settings.of(home=tmp_path / "home", lake_dir=str(tmp_path / "lake") if is_own_folder else "")
+    previous = os.umask(umask)
+    try:
+        publish(settings, PASSED.request, lambda: PASSED)
+    finally:
+        os.umask(previous)
+
+    files = [path for path in Path(quality_path(settings.lake_root)).rglob("*") if path.is_file()]
+    readable = {bool(path.stat().st_mode & stat.S_IROTH) for path in files}
+    assert readable == {is_own_folder or umask == 0o022}
 
 
 @pytest.mark.parametrize(
