@@ -1,6 +1,7 @@
 """Reading a topic as a finite log: from the start, or its last records, up to its current end."""
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
@@ -164,3 +165,29 @@ def record_at(consumer: Consumer, topic: str, partition: int, offset: int) -> Me
     Raises KafkaUnavailableError when the brokers do not respond.
     """
     return next(read_from(consumer, topic, partition, offset), None)
+
+
+def age_beyond_s(
+    consumer: Consumer, topic: str, offsets: Mapping[int, int], ends: Mapping[int, int]
+) -> float:
+    """Return the age of the oldest event at or after `offsets` and below `ends`, by append time; 0 if there is none.
+
+    Raises KafkaUnavailableError when the broker does not respond.
+    """
+    appended_ms = []
+    for partition, end in ends.items():
+        first = offsets.get(partition, 0)
+        if first >= end:
+            continue
+        consumer.assign([TopicPartition(topic, partition, first)])
+        message = consumer.poll(REQUEST_TIMEOUT_S)
+        consumer.unassign()
+        if message is None:
+            message_text = (
+                f"Cannot read {topic}/{partition} at offset {first}. Hint: check that the broker is up."
+            )
+            raise KafkaUnavailableError(message_text)
+        # There may be no event below the end, but only markers of transactions.
+        if message.error() is None and (message.offset() or 0) < end:
+            appended_ms.append(message.timestamp()[1])
+    return max(0.0, time.time() - min(appended_ms) / 1000) if appended_ms else 0.0

@@ -19,8 +19,13 @@ def staging_path(lake_root: str, model: str, version: int) -> str:
 
 
 def verified_path(lake_root: str, model: str, version: int) -> str:
-    """Return the table of a version's verified records, from which incremental quality checks go on."""
+    """Return the table of a version's verified records, from which incremental quality checks of Spark go on."""
     return f"{lake_root}/_verified/{model}/v{version}"
+
+
+def verified_file(lake_root: str, model: str, version: int) -> str:
+    """Return the file of a version's verified records, from which incremental quality checks of DuckDB go on."""
+    return f"{verified_path(lake_root, model, version)}.parquet"
 
 
 def quality_path(lake_root: str) -> str:

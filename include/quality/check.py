@@ -22,6 +22,10 @@ class QualityError(FoldlakeError):
     """A check that could not run: nothing is known about the records."""
 
 
+class FullCheckNeededError(FoldlakeError):
+    """The verified records do not suffice, or must not be used: all keys must be checked. The message says why."""
+
+
 class UncheckableError(QualityError):
     """A check that can never run for this read model: a retry would fail in the same way."""
 

@@ -24,7 +24,7 @@ from include.kafka.topics import (
     changelog_topic,
     partition_count,
 )
-from include.lake.tables import staging_path, verified_path
+from include.lake.tables import staging_path, verified_file, verified_path
 from include.settings import Settings
 from include.stream.checkpoints import (
     checkpoint_path,
@@ -93,7 +93,8 @@ def _parts(settings: Settings, read_model: str, number: int) -> Iterator[_Part]:
     home, checkpoints, root = settings.home, settings.checkpoints, settings.lake_root
     version = version_lock(home, read_model, number, wait_s=LOCK_WAIT_S)
     staging = staging_lock(home, read_model, number, wait_s=LOCK_WAIT_S)
-    tables = [staging_path(root, read_model, number), verified_path(root, read_model, number)]
+    verified = verified_path(root, read_model, number), verified_file(root, read_model, number)
+    tables = [staging_path(root, read_model, number), *verified]
     compaction = compaction_checkpoint(checkpoints, read_model, number)
     files = _files(checkpoint_path(checkpoints, read_model, number))
     yield _Part((version, staging), changelog_topic(read_model, number), [*files, compaction, *tables])

@@ -74,7 +74,7 @@ def event_batches(
             for low, _ in (offset_bounds_of(consumer, events.topic, partition),)
         }
         decode = decoder()
-        for records in _batches(consumer, events.topic, ranges, record_key, on_read):
+        for records in record_batches(consumer, events.topic, ranges, record_key, on_read):
             while True:
                 try:
                     batch = decode.decode(records)
@@ -89,12 +89,12 @@ def event_batches(
                 yield batch
 
 
-def _batches(
+def record_batches(
     consumer: Consumer,
     topic: str,
     ranges: Mapping[int, tuple[int, int]],
-    record_key: bytes | None,
-    on_read: Callable[[int], None],
+    record_key: bytes | None = None,
+    on_read: Callable[[int], None] = lambda _: None,
 ) -> Iterator[Records]:
     """Yield the records of a range of offsets in each partition: from the first one up to the one before the second one."""
     found, size = Records(), 0

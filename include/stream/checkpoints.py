@@ -1,4 +1,9 @@
-"""The paths of each version's checkpoints."""
+"""The paths of each version's checkpoints, and the offsets in those on a file system of this machine."""
+
+import json
+from pathlib import Path
+
+from include.position import Offsets
 
 
 def query_name(model_name: str, version: int) -> str:
@@ -65,3 +70,18 @@ def key_rule_path(checkpoint: str) -> str:
 def state_rule_path(checkpoint: str) -> str:
     """Return the file beside the checkpoint of a flow with a state that records the state's rule and its number of shuffle tasks."""
     return f"{checkpoint}.state"
+
+
+def committed_offsets(checkpoint: str, topic: str) -> Offsets:
+    """Return partition -> offset of the first record that a query has not processed; empty before the first committed batch.
+
+    checkpoint: a path. Spark writes `offsets/<batch>` when it plans a batch (third line: the end offsets of the source, as JSON) and
+    `commits/<batch>` when the batch is done.
+    """
+    folder = Path(checkpoint.removeprefix("file://"))
+    batches = [int(path.name) for path in folder.glob("commits/*") if path.name.isdigit()]
+    if not batches:
+        return Offsets()
+    text = (folder / "offsets" / str(max(batches))).read_text(encoding="utf-8").splitlines()[2]
+    by_topic: dict[str, dict[str, int]] = json.loads(text)
+    return Offsets.from_json(by_topic.get(topic, {}))

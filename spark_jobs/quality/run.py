@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import count, count_distinct, lit
 
 from include.position import Offsets
-from include.quality.check import CheckRequest, CheckResult, Mode
+from include.quality.check import CheckRequest, CheckResult, FullCheckNeededError, Mode
 from include.replay.key_expectations import key_expectations
 from include.settings import Settings
 from spark_jobs.quality.check_setup import open_check
@@ -43,7 +43,7 @@ from spark_jobs.quality.session import CheckSession
 from spark_jobs.quality.stores.base import FrameSample, Store, StoreReading
 from spark_jobs.quality.target import Target
 from spark_jobs.quality.verified.incremental_replay import IncrementalReplay
-from spark_jobs.quality.verified.table import FullCheckNeededError, VerifiedRecords, VerifiedTable
+from spark_jobs.quality.verified.table import VerifiedRecords, VerifiedTable
 from spark_jobs.quality.verified_commit import commit_full, commit_increment
 
 LOG = logging.getLogger("foldlake.quality")

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from include.errors import FoldlakeError
 from include.process import die_with_parent, launcher_pid, lower_priority
+from include.scratch import scratch_dir
 from include.settings import Settings
 from stack.launchers.early_python import start_python
 from stack.launchers.job_client import run_in_server
 from stack.launchers.lake_jvm import lake_command
 from stack.launchers.spark_submit import (
     master_of,
-    scratch_dir,
     spark_home,
     stream_command,
     submit_environment,

@@ -6,8 +6,6 @@ the driver has ended. This module runs in the main environment, Spark in the str
 """
 
 import os
-import secrets
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,49 +13,14 @@ from pathlib import Path
 import psutil
 
 from include.errors import FoldlakeError, SettingsError
-from include.files import FileLock
 from include.process import die_with_parent, launcher_pid
+from include.scratch import scratch_dir
 from include.settings import CHECKOUT, Settings
 from include.stream.driver_launch import TURN_FILE
 from stack.launchers import stream_driver
 from stack.launchers.early_python import start_python
 from stack.launchers.stream_jvm import jvm_command, local_class_path
 from stack.tools import Tools
-
-LOCK_SUFFIX = ".lock"
-
-
-def scratch_dir(root: Path) -> Path:
-    """Create and return this process's folder in `root`; remove the folders of processes that have ended.
-
-    Each folder has a lock beside it, which the process and the programs that it executes hold: containers that share `root` do not
-    see one another's process ids.
-    """
-    root.mkdir(parents=True, exist_ok=True)
-    for path in root.iterdir():
-        if path.is_dir():
-            _remove_unused(path)
-    own = root / f"{os.getpid()}-{secrets.token_hex(4)}"
-    # First: another process may look for unused folders at any time.
-    _lock_of(own).try_acquire()
-    own.mkdir()
-    return own
-
-
-def _lock_of(folder: Path) -> FileLock:
-    return FileLock(folder.with_name(folder.name + LOCK_SUFFIX), survives_exec=True)
-
-
-def _remove_unused(folder: Path) -> None:
-    """Remove the folder and its lock unless its process still runs."""
-    if folder.name.isdigit() and psutil.pid_exists(int(folder.name)):
-        return  # of the release before locks, whose driver runs on during an upgrade
-    lock = _lock_of(folder)
-    if lock.try_acquire():
-        shutil.rmtree(folder, ignore_errors=True)
-        lock.path.unlink(missing_ok=True)
-        lock.release()
-
 
 # A killed JVM releases the lock within a second; a driver that stops its queries gracefully may take this long.
 LOCK_WAIT_S = 30.0

@@ -12,12 +12,11 @@ from confluent_kafka.cimpl import NewTopic
 from pyspark.sql import SparkSession
 
 from include.kafka import record_ends
-from include.kafka.log_reading import end_offsets, log_consumer, read_tail, record_at
+from include.kafka.log_reading import age_beyond_s, end_offsets, log_consumer, read_tail, record_at
 from include.kafka.record_ends import OpenTransaction, RecordEnd, RecordEnds, unread_ends
 from include.kafka.topic_state import ends_if_known
 from include.position import Offsets
 from include.settings import Settings
-from spark_jobs.quality.source_log import age_beyond_s
 from spark_jobs.streaming import log_loss
 from spark_jobs.streaming.log_loss import LogNotes
 from spark_jobs.streaming.query_spec import QueryEndpoints

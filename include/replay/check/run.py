@@ -1,13 +1,286 @@
-"""Runs a check with DuckDB."""
+"""Runs a check with DuckDB.
 
-from include.quality.check import CheckRequest, CheckResult
+1. Determine the cut, the current end offsets of the source, and read the events below it.
+2. Read each store. A record is compared as of its own position, so nothing has to be stopped for the check.
+3. Read live stores again while keys are behind the cut, until they reach it or the wait ends: an event in flight is not a fault.
+4. Read the events since the cut, which the stores may contain, and replay the log up to each stored position.
+5. Evaluate the expectations, and list the failures.
+6. If all are met, keep the replayed records, from which incremental checks go on.
+
+An incremental check reads the events since the stores were verified, and the records of their keys.
+"""
+
+import logging
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from math import ceil
+
+import duckdb
+
+from include.lake.sql_tables import extension_folder, setup_statements
+from include.lake.tables import staging_path, table_path
+from include.nodes.record_requests import KeySample
+from include.position import Offsets
+from include.quality.check import (
+    CheckRequest,
+    CheckResult,
+    FullCheckNeededError,
+    Mode,
+    QualityError,
+    StoreName,
+)
+from include.replay.check.comparison import (
+    create_comparison,
+    create_log_keys,
+    create_replayed,
+    create_replicas,
+    create_required,
+    cuts_of,
+    late_places,
+)
+from include.replay.check.evaluation import Evaluation
+from include.replay.check.functions import KEY_CRC, add_functions
+from include.replay.check.increment import create_changed, create_changed_log_keys, create_merged
+from include.replay.check.key_counts import KeyCounts
+from include.replay.check.marks import keep_verified
+from include.replay.check.state_records import StateRecords
+from include.replay.check.stores import ChangelogStore, DeltaStore, NodesStore, Reading, Store, StoredRecords
+from include.replay.check.target import CheckTarget
+from include.replay.check.verified_records import VerifiedFile, VerifiedRecords
+from include.replay.event_relation import EventRelation
+from include.replay.fold_sql import FoldSql, fold_sql, merge_sql
+from include.replay.log_events import event_batches, event_schema
 from include.replay.other_engine import OtherEngineError
+from include.scratch import scratch_dir
 from include.settings import Settings
+from include.stream.checkpoints import checkpoint_path, committed_offsets
+
+LOG = logging.getLogger("foldlake.quality")
+POLL_S = 0.5
+# More keys are read with all others of their partition.
+LOOKED_UP_KEYS = 200
 
 
-def run_check(_settings: Settings, request: CheckRequest) -> CheckResult:
-    """Run a check and return the result.
+def run_check(settings: Settings, request: CheckRequest) -> CheckResult:
+    """Run a check and return the result; if it passed, keep what it has verified for incremental checks.
 
-    Raises OtherEngineError where Spark must check.
+    Where an incremental check is not possible, all keys are checked.
+
+    Raises OtherEngineError and NotTranslatedError where Spark must check. Raises FoldlakeError when the check cannot complete: QualityError,
+    KafkaUnavailableError, RegistryUnavailableError; and UncheckableError when the read model cannot be checked at all.
     """
-    raise OtherEngineError(f"DuckDB does not check {request.read_model} yet")
+    started_s, started_at = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
+    try:
+        result = _run(settings, request)
+    except FullCheckNeededError as reason:
+        LOG.info("checking all keys, because %s", reason)
+        result = replace(_run(settings, replace(request, mode=Mode.FULL)), full_check_reason=str(reason))
+    return replace(result, started_at=started_at, duration_s=time.monotonic() - started_s)
+
+
+def _run(settings: Settings, request: CheckRequest) -> CheckResult:
+    target = CheckTarget.of(settings, request)
+    if target.model.items_leave:
+        raise OtherEngineError("items leave the read model")
+    if "://" in settings.lake_root.removeprefix("file://"):
+        raise OtherEngineError("the lake is not on a file system of this machine")
+    rules = fold_sql(target.model, target.version.fold_revision)
+    LOG.info(
+        "checking %s v%d with DuckDB, %s: %s, up to offsets %s",
+        target.model.name,
+        target.version.number,
+        request.mode,
+        ", ".join(request.stores),
+        dict(target.cut),
+    )
+    with ExitStack() as resources:
+        connection = resources.enter_context(_database(settings))
+        return _Check(target, request, rules, connection, resources).run()
+
+
+class _Check:
+    """One check: its database and its stores."""
+
+    def __init__(
+        self,
+        target: CheckTarget,
+        request: CheckRequest,
+        rules: FoldSql,
+        connection: duckdb.DuckDBPyConnection,
+        resources: ExitStack,
+    ) -> None:
+        self._target = target
+        self._request = request
+        self._connection = connection
+        self._rules = rules
+        self._events = EventRelation(target.model, rules)
+        records = StateRecords(target.settings, target.model, target.version.fold_revision)
+        self._stored = StoredRecords(connection, records)
+        self._stores: list[Store] = []
+        for name in request.stores:
+            self._stores.append(_store(name, target, self._stored))
+            resources.callback(self._stores[-1].close)
+        for store in self._stores:
+            if isinstance(store, DeltaStore) and store.tag.version != target.version.number:
+                raise OtherEngineError(f"the {store.name} contains another version than the one to check")
+        self._file = VerifiedFile(target, tuple(rules.record))
+        self._verified: VerifiedRecords | None = None
+
+    def run(self) -> CheckResult:
+        """Return the result, without its start and duration."""
+        target, request, connection = self._target, self._request, self._connection
+        counts = KeyCounts(self._stores) if request.mode is not Mode.FULL else None
+        self._events.create(connection, event_schema(target.model))
+        if request.mode is Mode.INCREMENTAL:
+            self._verified = self._file.read(connection, request.stores)
+            self._require_continued(self._verified)
+            self._read_events(self._verified.since, target.cut)
+            self._limit_to_changed()
+        else:
+            self._limit_to_sample(counts)
+            self._read_events(Offsets(), target.cut)
+        readings = [self._read(store) for store in self._stores]
+        cuts = cuts_of(replica for reading in readings for replica in reading.replicas)
+        create_replicas(connection, (replica for reading in readings for replica in reading.replicas), cuts)
+        self._require(cuts)
+        self._wait_for_late()
+        self._read_events(target.cut, target.ends())
+        if self._verified is not None:
+            create_changed(connection)
+        self._require(cuts)
+        self._replay()
+        create_comparison(connection, self._rules)
+        evaluation = Evaluation(
+            connection,
+            target,
+            request,
+            self._rules,
+            list(zip(self._stores, readings, strict=True)),
+            cuts,
+            counts,
+            self._verified,
+        )
+        result = evaluation.result()
+        if not result.passed or request.mode is Mode.SAMPLE or self._file.fingerprint is None:
+            return result
+        return replace(result, verified=keep_verified(evaluation, self._file))
+
+    def _limit_to_sample(self, counts: KeyCounts | None) -> None:
+        """Compare about as many keys as the setting says in a check of a sample, different ones in each run."""
+        if self._request.mode is Mode.SAMPLE and counts is not None:
+            buckets = max(1, ceil(counts.all_keys / self._target.settings.quality.sample_keys))
+            sample = KeySample(zlib.crc32(self._request.run_id.encode()) % buckets, buckets)
+            self._stored.sample = sample
+            self._stored.condition = f"{KEY_CRC}(key) % {sample.buckets} = {sample.bucket}"
+
+    def _limit_to_changed(self) -> None:
+        """Compare only keys with events since they were verified."""
+        number = create_changed(self._connection)
+        LOG.info("%d keys have events since they were verified", number)
+        self._connection.execute("CREATE TABLE compared AS SELECT key FROM changed")
+        self._stored.condition = "key IN (SELECT key FROM compared)"
+        if number <= LOOKED_UP_KEYS:
+            rows = self._connection.execute("SELECT key FROM compared").fetchall()
+            self._stored.keys = [key for (key,) in rows]
+
+    def _require_continued(self, verified: VerifiedRecords) -> None:
+        if verified.since.keys() != self._target.cut.keys() or not self._target.cut.covers(verified.since):
+            raise FullCheckNeededError(
+                "the source topic has other partitions or fewer events than were verified"
+            )
+
+    def _read_events(self, since: Offsets, until: Offsets) -> None:
+        started_s, before = time.monotonic(), self._events.count(self._connection)
+        for batch in event_batches(self._target.settings, self._target.model, since, until):
+            self._events.append(self._connection, batch)
+        number = self._events.count(self._connection) - before
+        LOG.info("read %s events in %.1f s", f"{number:,}", time.monotonic() - started_s)
+
+    def _read(self, store: Store) -> Reading:
+        started_s = time.monotonic()
+        reading = store.read()
+        LOG.info("%s: read in %.1f s", store.name, time.monotonic() - started_s)
+        if self._verified is None:
+            return reading
+        since = self._verified.marks[str(store.name)].verified_up_to
+        if not all(replica.cut.covers(since) for replica in reading.replicas):
+            raise FullCheckNeededError(
+                f"the {store.name} was replaced by one that is complete up to lower offsets"
+            )
+        return replace(reading, replicas=tuple(replace(replica, since=since) for replica in reading.replicas))
+
+    def _require(self, cuts: list[Offsets]) -> None:
+        """Create the tables of what the replicas must have, given the events that were read."""
+        partitions = len(self._target.cut)
+        if self._verified is None:
+            create_log_keys(self._connection, self._target.model, cuts, partitions)
+        else:
+            create_changed_log_keys(self._connection, cuts, partitions, self._verified.since)
+        create_required(self._connection, cuts, self._stored.condition)
+
+    def _replay(self) -> None:
+        if self._verified is None:
+            create_replayed(self._connection, self._rules)
+            return
+        merge = merge_sql(self._target.model, self._target.version.fold_revision)
+        assert merge is not None  # noqa: S101 - records that cannot be merged are not kept
+        create_merged(self._connection, self._rules, merge)
+
+    def _wait_for_late(self) -> None:
+        """Read the replicas again that lack a required event, until they have it or the wait ends."""
+        deadline_s = time.monotonic() + self._target.settings.quality.wait_s
+        live = {str(store.name): store for store in self._stores if store.may_catch_up}
+        while (late := late_places(self._connection, live)) and time.monotonic() < deadline_s:
+            LOG.info("behind the cut, read again: %s", ", ".join(late))
+            time.sleep(POLL_S)
+            for store in live.values():
+                store.reread(late)
+
+
+def _store(name: StoreName, target: CheckTarget, stored: StoredRecords) -> Store:
+    lake_root, model = target.settings.lake_root, target.model.name
+    match name:
+        case StoreName.LAKE:
+            return DeltaStore(name, target, table_path(lake_root, model), stored)
+        case StoreName.STAGING:
+            return DeltaStore(name, target, staging_path(lake_root, model, target.version.number), stored)
+        case StoreName.CHANGELOG:
+            return ChangelogStore(target, stored, _changelog_cut(target))
+        case StoreName.NODES:
+            return NodesStore(target, stored)
+
+
+def _changelog_cut(target: CheckTarget) -> Offsets:
+    if target.version.is_active:
+        return target.cut
+    checkpoint = checkpoint_path(target.settings.checkpoints, target.model.name, target.version.number)
+    if "://" in checkpoint.removeprefix("file://"):
+        raise OtherEngineError("the checkpoints are not on a file system of this machine")
+    offsets = committed_offsets(checkpoint, target.model.source_topic)
+    if not offsets:
+        raise QualityError(
+            f"Version {target.version.number} of {target.model.name} has no committed batch in {checkpoint}: "
+            "wait until its catch-up has committed one."
+        )
+    return offsets
+
+
+@contextmanager
+def _database(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a database whose tables are in memory as far as they fit, and otherwise in this process's folder of temporary files."""
+    folder = scratch_dir(settings.home / "jobs")
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": f"{settings.lake.driver_memory_mb // 2}MB",
+        "temp_directory": str(folder / "spilled"),
+        "preserve_insertion_order": "false",
+    }
+    with closing(duckdb.connect(str(folder / "check.duckdb"), config=config)) as connection:
+        for statement in setup_statements(extension_folder(), ()):
+            connection.execute(statement)
+        connection.execute("SET python_enable_replacements = false")
+        add_functions(connection)
+        yield connection

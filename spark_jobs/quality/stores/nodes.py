@@ -227,7 +227,7 @@ class NodesStore:
 def spool_dir() -> Path:
     """Return a new path for this check in the scratch directory that its job was launched with; the folder is not created.
 
-    If a job is killed, the next one removes that directory (stack.launchers.spark_submit.scratch_dir).
+    If a job is killed, the next one removes that directory (include.scratch.scratch_dir).
     """
     scratch = os.environ.get("SPARK_LOCAL_DIRS") or tempfile.gettempdir()
     return Path(scratch) / f"quality-spool-{time.time_ns()}"

@@ -11,7 +11,7 @@ from pyspark.sql.functions import col, lit
 
 from include.declarations.event_types.event_columns import KEY, OFFSET, PARTITION
 from include.position import SOURCE_OFFSET, Offsets
-from include.quality.check import StoreName
+from include.quality.check import FullCheckNeededError, StoreName
 from spark_jobs.folding.event_rules import partition_of_key
 from spark_jobs.folding.expressions.columns import without_short_names
 from spark_jobs.folding.lifetimes import HAS_ENDED
@@ -22,7 +22,7 @@ from spark_jobs.quality.source_log import MODEL_KEY
 from spark_jobs.quality.stores.base import Reading, Store, StoreReplica
 from spark_jobs.quality.target import Target
 from spark_jobs.quality.verified.merging import merged_records, require_records
-from spark_jobs.quality.verified.table import FullCheckNeededError, VerifiedRecords
+from spark_jobs.quality.verified.table import VerifiedRecords
 
 LOG = logging.getLogger("foldlake.quality")
 
@@ -184,13 +184,17 @@ class IncrementalReplay:
         )
 
     def _facts(self, cuts: Sequence[Offsets]) -> DataFrame:
-        """Return a row for each key with events since: key, last, count, partition (see Replay), earlier, lowest.
+        """Return a row for each key with events since: key, last, count, partition (see Replay), earlier.
 
-        earlier: number of the key's events before these. lowest: offset of the key's lowest row; null if it has none.
+        earlier: number of the key's events before these.
         """
         is_before = below(self.since, partition="base.source_partition", offset="base_offset")
+        row = F.struct("base_offset", "base.event_count")
         rows = self.rows.groupBy("key").agg(
-            F.min_by(F.struct("base_offset", "base.event_count"), "base_offset").alias("row"),
+            # The newest one below these events contains all events before them.
+            F.coalesce(
+                F.max_by(row, F.when(is_before, col("base_offset"))), F.min_by(row, "base_offset")
+            ).alias("row"),
             F.greatest(F.min("base_offset"), F.max(F.when(is_before, col("base_offset")))).alias("reached"),
             F.max("base.source_partition").alias("base_partition"),
         )
@@ -204,7 +208,6 @@ class IncrementalReplay:
                 (F.first("row.event_count") - F.count_if(col(OFFSET) <= col("row.base_offset"))).alias(
                     "missed"
                 ),
-                F.first("row.base_offset").alias("lowest"),
                 F.first("reached").alias("reached"),
                 F.max(PARTITION).alias("partition"),
                 F.min(F.least(PARTITION, "base_partition")).alias("lowest_partition"),
@@ -220,7 +223,6 @@ class IncrementalReplay:
             F.transform("new", lambda number: number + col("earlier")).alias("count"),
             "partition",
             "earlier",
-            "lowest",
             (~col("is_source_key") & (col("lowest_partition") != col("partition"))).alias("mixed"),
         )
 

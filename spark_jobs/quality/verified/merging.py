@@ -8,13 +8,13 @@ from pyspark.sql.functions import col, lit
 
 from include.declarations.event_types.event_columns import OFFSET
 from include.position import POSITION_COLUMNS, SOURCE_OFFSET
+from include.quality.check import FullCheckNeededError
 from spark_jobs.folding.expressions.columns import with_short_names
 from spark_jobs.folding.fold_query import folded, merge_columns, record_check
 from spark_jobs.folding.written_states import FAILED, aggregated_states, has_failed
 from spark_jobs.quality.log_replay import POSITION
 from spark_jobs.quality.source_log import MODEL_KEY
 from spark_jobs.quality.target import Target
-from spark_jobs.quality.verified.table import FullCheckNeededError
 
 RECORD_KEY, FOLDED, GROUP = "record:record_key", "record:folded", "record:group"
 FAILED_PART = "record:failed_part"

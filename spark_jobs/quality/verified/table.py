@@ -14,11 +14,10 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from include.errors import FoldlakeError
 from include.kafka.topic_state import topic_state
 from include.lake.tables import verified_path
 from include.position import Offsets
-from include.quality.check import StoreName
+from include.quality.check import FullCheckNeededError, StoreName
 from include.quality.verified_tag import TableDigest, VerifiedMark, VerifiedTag, verified_by_all
 from spark_jobs.folding.fold_fingerprint import merge_fingerprint
 from spark_jobs.folding.fold_query import merge_columns
@@ -31,10 +30,6 @@ from spark_jobs.runtime.session import SMALL_DATA, session_settings
 LOG = logging.getLogger("foldlake.quality")
 # Of two writers that began with the same content, Delta admits one: each commits as the next transaction of this application.
 APPLICATION = "foldlake-verified"
-
-
-class FullCheckNeededError(FoldlakeError):
-    """The verified records do not suffice, or must not be used: all keys must be checked. The message says why."""
 
 
 @dataclass(frozen=True)

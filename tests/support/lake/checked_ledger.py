@@ -25,8 +25,8 @@ from include.versions.registry import VersionRegistry
 from include.versions.version_record import Stage, Version, first_version
 from spark_jobs.folding.replay import source_ends
 from spark_jobs.lake.lake_table import LakeTable
-from spark_jobs.quality_check import check
 from tests.support.changelog_writer import OCCURRED_ON
+from tests.support.lake.both_engines import checked_by_both
 from tests.support.stream_process import EventSource, make_topics
 
 MODULE = """
@@ -173,8 +173,8 @@ class CheckedLedger:
     def check(
         self, spark: SparkSession, *stores: StoreName, mode: Mode = Mode.FULL, run_id: str = "test"
     ) -> CheckResult:
-        """Check these stores."""
-        return check(spark, self.settings, CheckRequest(self.name, stores, mode, run_id))
+        """Check these stores with both engines."""
+        return checked_by_both(spark, self.settings, CheckRequest(self.name, stores, mode, run_id))
 
 
 def failed(result: CheckResult) -> dict[str, int]:

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from include.scratch import scratch_dir
 from include.settings import Settings
 from spark_jobs.quality.stores.nodes import spool_dir
-from stack.launchers.spark_submit import scratch_dir, submit_environment
+from stack.launchers.spark_submit import submit_environment
 from stack.tools import Tools
 
 NOBODY = "4194999"

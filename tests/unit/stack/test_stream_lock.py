@@ -14,9 +14,9 @@ import pytest
 
 from include.errors import SettingsError
 from include.process import LAUNCHER
+from include.scratch import scratch_dir
 from include.settings import CHECKOUT, Settings, settings_environment
 from stack.launchers import spark_submit, stream_driver
-from stack.launchers.spark_submit import scratch_dir
 from stack.launchers.stream_driver import DriverLockedError
 from tests.support.waiting import wait_until
 
@@ -246,7 +246,7 @@ def test_a_standby_that_is_killed_never_takes_the_lock(settings: Settings, tmp_p
 SCRATCH = """
 import os, sys
 from pathlib import Path
-from stack.launchers.spark_submit import scratch_dir
+from include.scratch import scratch_dir
 print(scratch_dir(Path(sys.argv[1])), flush=True)
 os.execvp("sleep", ["sleep", "600"])
 """

@@ -1,0 +1,179 @@
+"""Compares each stored record with a replay of the log, in SQL: the fold of exactly the events at or below its position.
+
+The tables: `events` (include/replay/event_relation.py), `stored` (place, key, and the fields of a state record), `replicas` (see `Replica`).
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import duckdb
+
+from include.declarations.event_types.event_columns import OFFSET, PARTITION
+from include.declarations.read_model import ReadModel
+from include.position import SOURCE_OFFSET, SOURCE_PARTITION, Offsets
+from include.quality.check import UncheckableError
+from include.replay.check.functions import KEY_PARTITION
+from include.replay.event_relation import EVENTS
+from include.replay.fold_sql import FoldSql
+
+# The position of a key that no replica has: of all of its events.
+ALL_EVENTS = 2**63 - 1
+POSITIONS = f"""SELECT key, {SOURCE_OFFSET.name} AS position FROM stored
+    UNION SELECT key, {ALL_EVENTS} FROM required ANTI JOIN stored USING (key)"""
+# Number of keys with events in several partitions that the error names.
+NAMED_KEYS = 5
+
+
+@dataclass(frozen=True)
+class Replica:
+    """A replica that must have every key, or every key of one changelog partition.
+
+    store: its store's name. cut: source partition -> offset; the records must contain every event below it.
+    key_partition: the changelog partition whose keys it has; None: all keys.
+    since: in an incremental check, source partition -> offset; only keys with an event at or above it are compared.
+    """
+
+    name: str
+    store: str
+    cut: Offsets
+    key_partition: int | None = None
+    since: Offsets | None = None
+
+
+def create_log_keys(
+    connection: duckdb.DuckDBPyConnection, model: ReadModel, cuts: Sequence[Offsets], partitions: int
+) -> None:
+    """Create `log_keys`: a row for each key of the events, with last_<i> and count_<i> of its events below each cut.
+
+    Raises UncheckableError if a key of the read model has events in several source partitions.
+    """
+    of_cuts = "".join(
+        f', max("{OFFSET}") FILTER ({below(cut)}) AS last_{i}, count(*) FILTER ({below(cut)}) AS count_{i}'
+        for i, cut in enumerate(cuts)
+    )
+    connection.execute(
+        f"""CREATE OR REPLACE TABLE log_keys AS
+        SELECT *, {KEY_PARTITION}(key, {partitions}) AS key_partition FROM (
+            SELECT key, min("{PARTITION}") AS lowest_partition, max("{PARTITION}") AS partition,
+                   bool_and(is_source_key) AS is_source_key{of_cuts}
+            FROM {EVENTS} GROUP BY key)"""
+    )
+    _require_one_partition(connection, model)
+
+
+def cuts_of(replicas: Iterable[Replica]) -> list[Offsets]:
+    """Return the distinct offsets up to which, and from which on the replicas are compared."""
+    found: list[Offsets] = []
+    for replica in replicas:
+        found += [cut for cut in (replica.cut, replica.since) if cut is not None and cut not in found]
+    return found
+
+
+def create_replicas(
+    connection: duckdb.DuckDBPyConnection, replicas: Iterable[Replica], cuts: list[Offsets]
+) -> None:
+    """Create `replicas`: place, store, cut and since (indices of `cuts`), key_partition."""
+    connection.execute(
+        "CREATE TABLE replicas (place VARCHAR, store VARCHAR, cut INTEGER, since INTEGER, key_partition INTEGER)"
+    )
+    for one in replicas:
+        since = None if one.since is None else cuts.index(one.since)
+        row = [one.name, one.store, cuts.index(one.cut), since, one.key_partition]
+        connection.execute("INSERT INTO replicas VALUES (?, ?, ?, ?, ?)", row)
+
+
+def create_required(connection: duckdb.DuckDBPyConnection, cuts: Sequence[Offsets], sample: str) -> None:
+    """Create the view `keys_of_replicas`, and `required`, those of its keys that must be there.
+
+    `keys_of_replicas`: place, key, partition, required_offset and required_count (of the key's events below the cut; null if there are none), a
+    row for each key of the log that belongs to a replica, or with an event since the replica was verified.
+
+    sample: the condition on a key that is compared.
+    """
+
+    def of_cut(column: str, name: str) -> str:
+        return f"CASE {column} {' '.join(f'WHEN {i} THEN {name}_{i}' for i in range(len(cuts)))} END"
+
+    last, count, before = of_cut("cut", "last"), of_cut("cut", "count"), of_cut("since", "count")
+    columns = f"place, key, partition, {last} AS required_offset, {count} AS required_count, since, {before} AS before"
+    connection.execute(
+        f"""CREATE OR REPLACE VIEW keys_of_replicas AS
+        SELECT place, key, partition, required_offset, required_count FROM (
+            SELECT {columns} FROM log_keys CROSS JOIN replicas WHERE replicas.key_partition IS NULL
+            UNION ALL
+            SELECT {columns} FROM log_keys JOIN replicas USING (key_partition))
+        WHERE since IS NULL OR required_count > before"""
+    )
+    connection.execute(
+        f"CREATE OR REPLACE TABLE required AS SELECT * FROM keys_of_replicas WHERE required_offset IS NOT NULL AND {sample}"
+    )
+
+
+def key_numbers(connection: duckdb.DuckDBPyConnection) -> dict[str, tuple[int, int]]:
+    """Return by replica the number of keys that it must have, and the number of its keys in the log."""
+    query = "SELECT place, count(required_offset), count(*) FROM keys_of_replicas GROUP BY place"
+    return {place: (required, known) for place, required, known in connection.execute(query).fetchall()}
+
+
+def late_places(connection: duckdb.DuckDBPyConnection, stores: Collection[str]) -> list[str]:
+    """Return the replicas of some stores that lack a required event."""
+    query = f"""SELECT DISTINCT place FROM required JOIN replicas USING (place) LEFT JOIN
+        (SELECT place, key, max({SOURCE_OFFSET.name}) AS reached FROM stored GROUP BY ALL) USING (place, key)
+        WHERE store IN (SELECT unnest(?)) AND (reached IS NULL OR reached < required_offset)"""
+    return [place for (place,) in connection.execute(query, [list(stores)]).fetchall()]
+
+
+def create_replayed(connection: duckdb.DuckDBPyConnection, rules: FoldSql) -> None:
+    """Create `replayed`: key, position, and the fold of the key's events up to it, for each stored position, and for each key that no replica has."""
+    record = ", ".join(f'{aggregate} AS "{name}"' for name, aggregate in rules.record.items())
+    connection.execute(
+        f"""CREATE OR REPLACE TABLE replayed AS
+        SELECT key, position, struct_pack({_packed(rules)}) AS replayed FROM (
+            SELECT events.key AS key, position, {record}
+            FROM {EVENTS} AS events JOIN ({POSITIONS}) AS positions
+            ON events.key = positions.key AND events."{OFFSET}" <= position
+            GROUP BY ALL)"""
+    )
+
+
+def create_comparison(connection: duckdb.DuckDBPyConnection, rules: FoldSql) -> None:
+    """Create `comparison` of `stored`, `required` and `replayed`: a row for each replica and key that is stored there or must be.
+
+    Columns: place, key, partition, stored and replayed (structs of a record's fields; null if there is no such record), stored_offset,
+    stored_count, required_offset, required_count (of the key's events below the replica's cut; null if there are none), copy (1 for a
+    key's first record, 2 and so on for further ones in the same replica), and stored_has_ended.
+    """
+    position = SOURCE_OFFSET.name
+    connection.execute(
+        f"""CREATE OR REPLACE TABLE comparison AS
+        SELECT place, key, coalesce(partition, stored.{SOURCE_PARTITION.name}) AS partition, stored, replayed,
+               stored.{position} AS stored_offset, stored.event_count AS stored_count,
+               required_offset, required_count, copy, false AS stored_has_ended
+        FROM (SELECT place, key, struct_pack({_packed(rules)}) AS stored, {position} AS at_offset,
+                     row_number() OVER (PARTITION BY place, key ORDER BY {position}) AS copy FROM stored)
+        FULL JOIN required USING (place, key)
+        LEFT JOIN replayed ON replayed.key = key AND position = at_offset"""
+    )
+
+
+def _packed(rules: FoldSql) -> str:
+    return ", ".join(f'"{name}" := "{name}"' for name in rules.record)
+
+
+def below(cut: Offsets, partition: str = PARTITION, offset: str = OFFSET) -> str:
+    """Return the condition that the event at these columns is below a cut."""
+    ends = (f'("{partition}" = {number} AND "{offset}" < {end})' for number, end in sorted(cut.items()))
+    return " OR ".join(ends) or "false"
+
+
+def _require_one_partition(connection: duckdb.DuckDBPyConnection, model: ReadModel) -> None:
+    mixed = "NOT is_source_key AND lowest_partition <> partition"
+    counted = connection.execute(f"SELECT count(*) FILTER ({mixed}), count(*) FROM log_keys").fetchone()
+    assert counted is not None  # noqa: S101 - an aggregate without groups has one row
+    if not counted[0]:
+        return
+    named = connection.execute(
+        f"""SELECT key, list_sort(list(DISTINCT "{PARTITION}")) FROM {EVENTS}
+        WHERE key IN (SELECT key FROM log_keys WHERE {mixed} ORDER BY key LIMIT {NAMED_KEYS}) GROUP BY key ORDER BY key"""
+    ).fetchall()
+    raise UncheckableError.of_several_partitions(model.name, dict(named), *counted)

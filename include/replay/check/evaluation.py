@@ -1,0 +1,318 @@
+"""Turns the comparison into a result: evaluates the expectations, lists the failing keys and describes the findings.
+
+SQL counts the rows that break a rule. Great Expectations evaluates the same rules over the rows that break one, and over a row of each
+replica: a check of millions of records would not fit into memory otherwise. An incremental check that passes leaves it out: to import it takes
+longer than the check.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from include.position import Offsets
+from include.quality.check import (
+    LISTED_KEYS,
+    CheckRequest,
+    CheckResult,
+    ExpectationResult,
+    FailingKey,
+    Mode,
+    QualityError,
+    StoreName,
+)
+from include.replay.check.comparison import Replica, key_numbers
+from include.replay.check.key_counts import KeyCounts
+from include.replay.check.lake_age import lake_lag_s
+from include.replay.check.stores import DeltaStore, Reading, Store
+from include.replay.check.target import CheckTarget
+from include.replay.check.verified_records import VerifiedRecords
+from include.replay.fold_sql import FoldSql
+from include.replay.key_expectations import (
+    NOT_TRUNCATED,
+    RIGHT_STORE,
+    SAME_COUNT,
+    WHOLE_LOG,
+    fresh_within,
+    key_expectations,
+)
+from include.replay.rules import Expectation
+from include.replay.validation import validate
+
+# Rows that break a rule and that Great Expectations sees, for each store.
+SEEN_ROWS = 10_000
+MISSING_SHARES = """SELECT place, CAST(partition AS VARCHAR) AS partition,
+           CASE WHEN missing > 1 THEN missing / keys ELSE 0.0 END AS missing_share
+    FROM (SELECT place, partition, count(*) AS keys, count(*) FILTER (stored IS NULL) AS missing
+          FROM comparison WHERE required_offset IS NOT NULL AND place IN (SELECT unnest(?)) GROUP BY ALL)"""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What is evaluated: the tables of a check, and what its stores have been read as.
+
+    cuts: those of the replicas. counts: None if all keys are compared. verified: what an incremental check goes on from.
+    """
+
+    connection: duckdb.DuckDBPyConnection
+    target: CheckTarget
+    request: CheckRequest
+    rules: FoldSql
+    readings: Sequence[tuple[Store, Reading]]
+    cuts: Sequence[Offsets]
+    counts: KeyCounts | None
+    verified: VerifiedRecords | None
+
+    def result(self) -> CheckResult:
+        """Return the result, without its start and duration."""
+        results = [*self._key_results(), *self._store_results()]
+        order = {store: number for number, store in enumerate(self.request.stores)}
+        failing, total = self._failing_keys()
+        keys, records = self._one("SELECT count(DISTINCT key), count(*) FROM comparison")
+        return CheckResult(
+            request=self.request,
+            version=self.target.version.number,
+            fold_revision=self.target.version.fold_revision,
+            started_at="",
+            duration_s=0.0,
+            events=self._one("SELECT count(*) FROM events")[0],
+            keys=keys,
+            records=records,
+            all_keys=self.counts.all_keys if self.counts else 0,
+            expectations=tuple(sorted(results, key=lambda found: order[found.store])),
+            failing_keys=failing,
+            failing_keys_total=total,
+            findings=(*self._faults(), *self._lost_events(), *self._lag()),
+            places=tuple(
+                "; ".join((", ".join(one.name for one in reading.replicas), *reading.notes))
+                for _, reading in self.readings
+            ),
+        )
+
+    @cached_property
+    def _expectations(self) -> list[Expectation]:
+        return key_expectations(tuple(self.rules.record), quoted)
+
+    @cached_property
+    def _fails(self) -> dict[str, str]:
+        """The condition of each expectation under which a row breaks it."""
+        return {one.name: f"coalesce({one.rule.fails(quoted)}, false)" for one in self._expectations}
+
+    @cached_property
+    def _rows(self) -> str:
+        """The rows of the comparison with the expectations' own columns."""
+        columns = {name: sql for one in self._expectations for name, sql in one.columns.items()}
+        added = "".join(f", {sql} AS {quoted(name)}" for name, sql in columns.items())
+        return f"(SELECT *{added} FROM comparison)"
+
+    def _key_results(self) -> list[ExpectationResult]:
+        counts = ", ".join(f"count(*) FILTER ({fails})" for fails in self._fails.values())
+        query = f"SELECT place, count(*), {counts} FROM {self._rows} GROUP BY place"
+        by_place = {place: numbers for place, *numbers in self.connection.execute(query).fetchall()}
+        results = []
+        for store, reading in self.readings:
+            own = [by_place[one.name] for one in reading.replicas if one.name in by_place]
+            checked, *failed = (
+                [sum(column) for column in zip(*own, strict=True)] if own else [0] * (1 + len(self._fails))
+            )
+            if not self._is_validated and not any(failed):
+                results += [ExpectationResult(store.name, one.name, checked, 0) for one in self._expectations]
+                continue
+            found = self._validated(store.name, [one.name for one in reading.replicas])
+            for result, number in zip(found, failed, strict=True):
+                if result.passed != (number == 0):
+                    raise QualityError(
+                        f"Great Expectations and SQL disagree about {result.expectation!r} in {store.name}: {number:,} rows fail in SQL."
+                    )
+                results.append(replace(result, checked=checked, failed=number))
+        return results
+
+    @property
+    def _is_validated(self) -> bool:
+        """Whether Great Expectations evaluates the rules even if no row breaks one."""
+        return self.request.mode is not Mode.INCREMENTAL
+
+    def _of_rows(
+        self, store: StoreName, rows: pa.Table, expectation: Expectation, index: Sequence[str]
+    ) -> list[ExpectationResult]:
+        """Return the result of an expectation of a whole store over some rows; none without rows."""
+        if not rows.num_rows:
+            return [ExpectationResult(store, expectation.name, 0, 0)]
+        self.connection.register("store_rows", rows)
+        (failed,) = self._one(f"SELECT count(*) FILTER ({expectation.rule.fails(quoted)}) FROM store_rows")
+        self.connection.unregister("store_rows")
+        if not failed and not self._is_validated:
+            return [ExpectationResult(store, expectation.name, rows.num_rows, 0)]
+        return validate(store, rows.to_pandas(), [expectation], index)
+
+    def _validated(self, store: StoreName, places: Sequence[str]) -> list[ExpectationResult]:
+        """Return the results of Great Expectations over the rows that it sees."""
+        if not places:
+            return [ExpectationResult(store, one.name, 0, 0) for one in self._expectations]
+        any_fails = " OR ".join(self._fails.values())
+        texts = {name for one in self._expectations for name in one.columns}
+        columns = ", ".join(f"CAST({quoted(name)} AS VARCHAR) AS {quoted(name)}" for name in sorted(texts))
+        flat = f"place, key, partition, stored_offset, stored_count, required_offset, required_count, copy, {columns}"
+        mine = f"place IN ({', '.join(map(text, places))})"
+        frame = self.connection.execute(
+            f"""SELECT {flat} FROM ((SELECT * FROM {self._rows} WHERE {mine} AND ({any_fails}) LIMIT {SEEN_ROWS})
+            UNION ALL (SELECT DISTINCT ON (place) * FROM {self._rows} WHERE {mine}))"""
+        ).df()
+        if frame.empty:
+            return [ExpectationResult(store, one.name, 0, 0) for one in self._expectations]
+        return validate(store, frame, self._expectations, ("place", "key"))
+
+    def _failing_keys(self) -> tuple[tuple[FailingKey, ...], int]:
+        """Return the first failing keys with both records of each, and the number of all."""
+        any_fails = " OR ".join(self._fails.values())
+        names = "list_filter([{}], name -> name IS NOT NULL)".format(
+            ", ".join(f"CASE WHEN {fails} THEN {text(name)} END" for name, fails in self._fails.items())
+        )
+        (total,) = self._one(f"SELECT count(*) FROM {self._rows} WHERE {any_fails}")
+        if not total:
+            return (), 0
+        self.connection.execute(
+            f"""CREATE OR REPLACE TABLE failing AS
+            SELECT place, key, {names} AS names, stored, replayed FROM {self._rows} WHERE {any_fails}
+            ORDER BY place, key LIMIT {LISTED_KEYS}"""
+        )
+        # What a missing record should be.
+        newest = "SELECT key, arg_max(replayed, position) AS record FROM replayed GROUP BY key"
+        fields = self.rules.record
+        sides = ", ".join(
+            self._text_of(f"{side}.{quoted(name)}", name) for side in ("stored", "whole") for name in fields
+        )
+        store_of = {one.name: store.name for store, reading in self.readings for one in reading.replicas}
+        rows = self.connection.execute(
+            f"""SELECT place, key, names, stored IS NULL, whole IS NULL, {sides}
+            FROM (SELECT failing.*, coalesce(replayed, CASE WHEN stored IS NULL THEN record END) AS whole
+                  FROM failing LEFT JOIN ({newest}) AS newest USING (key))
+            ORDER BY place, key"""
+        ).fetchall()
+        found = []
+        for place, key, failed, lacks_stored, lacks_replayed, *values in rows:
+            both = [
+                dict(zip(fields, ("null" if one is None else one for one in side), strict=True))
+                for side in (values[: len(fields)], values[len(fields) :])
+            ]
+            stored, replayed = ({} if lacks_stored else both[0], {} if lacks_replayed else both[1])
+            found.append(FailingKey(store_of[place], place, key, tuple(failed), stored, replayed))
+        return tuple(found), total
+
+    def _text_of(self, value: str, field: str) -> str:
+        """Return a field of a record as text: times in UTC, without a zone."""
+        is_time = self.rules.types[field].startswith("TIMESTAMP")
+        return f"CAST({f'CAST({value} AS TIMESTAMP)' if is_time else value} AS VARCHAR)"
+
+    def _store_results(self) -> list[ExpectationResult]:
+        found: list[ExpectationResult] = []
+        quality = self.target.settings.quality
+        for store, reading in self.readings:
+            names = [one.name for one in reading.replicas]
+            if store.name is StoreName.LAKE:
+                lags = pa.table({"place": names[:1], "lag_s": [self.lake_lag_s]})
+                found += self._of_rows(store.name, lags, fresh_within(quality.max_lake_age_s), ("place",))
+            if self.counts is not None:
+                numbers = self._key_numbers(store, reading)
+                differences = self.counts.differences(store, numbers, quality.wait_s)
+                rows = pa.table({"place": list(differences), "difference": list(differences.values())})
+                found += self._of_rows(store.name, rows, SAME_COUNT, ("place",))
+            shares = self.connection.execute(MISSING_SHARES, [names]).fetch_arrow_table()
+            found += self._of_rows(store.name, shares, NOT_TRUNCATED, ("place", "partition"))
+            faults = reading.faults
+            found.append(
+                ExpectationResult(
+                    store.name,
+                    RIGHT_STORE,
+                    max(len(names), len(faults)),
+                    len(faults),
+                    finding="; ".join(faults),
+                )
+            )
+        lost = self.target.lost
+        sample = tuple({"partition": str(p), "first_offset": str(offset)} for p, offset in lost.items())
+        found.append(
+            ExpectationResult(
+                self.request.stores[0], WHOLE_LOG, len(self.target.cut), len(lost), sample=sample
+            )
+        )
+        return found
+
+    @cached_property
+    def lake_lag_s(self) -> float:
+        """The age of the oldest event that the lake lacks; 0 if the lake is not checked."""
+        for store, reading in self.readings:
+            if isinstance(store, DeltaStore) and store.name is StoreName.LAKE:
+                return lake_lag_s(self.connection, self.target, store, reading.replicas[0].cut)
+        return 0.0
+
+    def new_keys(self, count: str) -> dict[int, int]:
+        """Return key partition -> an aggregate of the keys of the log, or of those with events since they were verified."""
+        query = f"SELECT key_partition, {count} FROM log_keys GROUP BY key_partition"
+        return {int(one): int(number) for one, number in self.connection.execute(query).fetchall()}
+
+    def keys_of(self, store: StoreName, cut: Offsets) -> dict[int, int]:
+        """Return key partition -> the number of keys with an event below one of the cuts."""
+        column = f"count_{self.cuts.index(cut)}"
+        found = self.new_keys(f"count_if({column} > 0)")
+        return found if self.verified is None else self._since_verified(store, found)
+
+    def _since_verified(self, store: StoreName, found: Mapping[int, int]) -> dict[int, int]:
+        """Return the number of all keys, given that of those with events since they were verified."""
+        assert self.verified is not None  # noqa: S101 - as the caller knows
+        mark = self.verified.marks[str(store)]
+        before = self.new_keys(f"count_if(count_{self.cuts.index(mark.verified_up_to)} > 0)")
+        return {p: mark.keys.get(p, 0) + found.get(p, 0) - before.get(p, 0) for p in {*mark.keys, *found}}
+
+    def _key_numbers(self, store: Store, reading: Reading) -> dict[str, tuple[int, int]]:
+        """Return by replica the number of keys that it must have, and the number of its keys in the log."""
+        if self.verified is None:
+            known = key_numbers(self.connection)
+            return {one.name: known.get(one.name, (0, 0)) for one in reading.replicas}
+        required = self.keys_of(store.name, reading.replicas[0].cut) if reading.replicas else {}
+        every = self._since_verified(store.name, self.new_keys("count(*)"))
+
+        def of(replica: Replica, keys: Mapping[int, int]) -> int:
+            return sum(keys.values()) if replica.key_partition is None else keys.get(replica.key_partition, 0)
+
+        return {one.name: (of(one, required), of(one, every)) for one in reading.replicas}
+
+    def _faults(self) -> list[str]:
+        return [fault for _, reading in self.readings for fault in reading.faults]
+
+    def _lost_events(self) -> list[str]:
+        topic = self.target.model.source_topic
+        return [
+            f"the log is not whole: {topic}/{partition} starts at offset {offset}, so nothing can be verified"
+            for partition, offset in self.target.lost.items()
+        ]
+
+    def _lag(self) -> list[str]:
+        """Return a line for each store that lags its cut, with the number of events that its slowest replica lacks."""
+        query = """SELECT place, sum(greatest(required_count - coalesce(stored_count, 0), 0)) FROM comparison
+            WHERE stored_offset < required_offset OR stored IS NULL GROUP BY place"""
+        by_place = dict(self.connection.execute(query).fetchall())
+        lines = []
+        for store, reading in self.readings:
+            events = max((by_place.get(one.name) or 0 for one in reading.replicas), default=0)
+            if events:
+                lines.append(f"not complete: {store.name} is behind by {int(events):,} events")
+        return lines
+
+    def _one(self, query: str) -> tuple[Any, ...]:
+        row = self.connection.execute(query).fetchone()
+        assert row is not None  # noqa: S101 - an aggregate without groups has one row
+        return row
+
+
+def quoted(name: str) -> str:
+    """Return a name in SQL of DuckDB."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text(value: str) -> str:
+    """Return a text in SQL."""
+    return "'" + value.replace("'", "''") + "'"

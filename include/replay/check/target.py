@@ -1,0 +1,58 @@
+"""The target of a check: one version of a read model, and the cut, which is the end offsets of the source when the check starts."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from include.declarations.load import read_model
+from include.declarations.read_model import ReadModel
+from include.errors import KafkaUnavailableError
+from include.kafka.topic_state import TopicState, topic_state
+from include.position import Offsets
+from include.quality.check import CheckRequest, checked_version
+from include.settings import Settings
+from include.versions.registry import VersionRegistry
+from include.versions.version_record import Version
+
+
+@dataclass(frozen=True)
+class CheckTarget:
+    """The target of a check.
+
+    model: with the source and the start of the version.
+    cut: the source's end offsets at the start of the check; cut_at_s: its time (Unix s).
+    lost: source partition -> first offset still in the log, for partitions that have lost the first events that the version folds.
+    """
+
+    settings: Settings
+    model: ReadModel
+    version: Version
+    cut: Offsets
+    cut_at_s: float
+    lost: Mapping[int, int]
+
+    @classmethod
+    def of(cls, settings: Settings, request: CheckRequest) -> "CheckTarget":
+        """Return the target of a request; raises QualityError, UnknownReadModelError, KafkaUnavailableError."""
+        model = read_model(request.read_model, settings.declaration_folders)
+        with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+            version = checked_version(registry.read().get(request.read_model), request)
+        model = model.reading(version.source_topic, version.starts)
+        # Before the cut: an event below it may be newer than this.
+        cut_at_s = time.time()
+        state = _source(settings, model)
+        lost = {p: first for p, first in state.starts.items() if first > model.starts.of(p)}
+        return cls(settings, model, version, state.ends, cut_at_s, lost)
+
+    def ends(self) -> Offsets:
+        """Return the current end offset of each partition of the source; raises KafkaUnavailableError."""
+        return _source(self.settings, self.model).ends
+
+
+def _source(settings: Settings, model: ReadModel) -> TopicState:
+    state = topic_state(settings.kafka.bootstrap_servers, model.source_topic)
+    if state is None:
+        raise KafkaUnavailableError(
+            f"Topic {model.source_topic} does not exist: start the stream driver on this Kafka first."
+        )
+    return state

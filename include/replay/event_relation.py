@@ -1,0 +1,104 @@
+"""The events of a log as a table of DuckDB: the columns that the rules of a read model use, and their keys."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+from include.declarations.event_types.event_columns import (
+    KEY,
+    OFFSET,
+    PARTITION,
+    VALUE,
+    resolved,
+    shared_fields,
+    type_column,
+)
+from include.declarations.read_model import ReadModel
+from include.kafka.record_schema import RecordSchema
+from include.replay.fold_sql import FoldSql, NotTranslatedError
+
+EVENTS = "events"
+EVENT_TIME = "occurredOn"
+ALWAYS = (PARTITION, OFFSET, EVENT_TIME)
+
+
+@dataclass(frozen=True)
+class EventRelation:
+    """A table of events. A column has the name by which the rules use it.
+
+    Beside these: `key`, the read model's; `is_source_key`, whether that is the key of the event's record; `record:partition`, `record:offset`
+    and `occurredOn`.
+    """
+
+    model: ReadModel
+    rules: FoldSql
+
+    def create(self, connection: duckdb.DuckDBPyConnection, schema: pa.Schema) -> None:
+        """Create the table without rows. schema: of the batches that are appended."""
+        connection.register("batch", schema.empty_table())
+        connection.execute(f"CREATE TABLE {EVENTS} AS {self._query()}")
+        connection.unregister("batch")
+
+    def append(self, connection: duckdb.DuckDBPyConnection, batch: pa.RecordBatch) -> None:
+        """Add events, in batches as include/replay/log_events.py yields them."""
+        connection.register("batch", batch)
+        connection.execute(f"INSERT INTO {EVENTS} {self._query()}")
+        connection.unregister("batch")
+
+    def count(self, connection: duckdb.DuckDBPyConnection) -> int:
+        """Return the number of events."""
+        row = connection.execute(f"SELECT count(*) FROM {EVENTS}").fetchone()
+        assert row is not None  # noqa: S101 - an aggregate without groups has one row
+        return int(row[0])
+
+    def _query(self) -> str:
+        inner = self._columns()
+        # The key may use columns of which the fold uses none.
+        of_fold = {first.casefold() for first, *_ in self.rules.columns}
+        kept = [name for name in inner if name in ALWAYS or name.casefold() in of_fold]
+        named = f"SELECT *, {', '.join(_shared(self.model.event_schemas))} FROM batch"
+        columns = ", ".join(f'{expression} AS "{name}"' for name, expression in inner.items())
+        keyed = f'SELECT "{KEY}" AS "{KEY}:", {columns} FROM ({named})'
+        names = ", ".join(f'"{name}"' for name in kept)
+        key = self.rules.key
+        events = f'SELECT {key} AS key, "{KEY}:" = {key} AS is_source_key, {names} FROM ({keyed})'
+        # An event without a key is a dead letter, as is one of a re-keyed topic whose record has another key.
+        return f"SELECT * FROM ({events}) WHERE {'is_source_key' if self.model.rekeyed_from else 'key IS NOT NULL'}"
+
+    def _columns(self) -> dict[str, str]:
+        """Return the expression of each column that the rules use, by its name; names that differ by case are one column."""
+        readers = self.model.event_schemas
+        types = {type_column(reader.name).casefold(): reader for reader in readers}
+        names = {name.casefold(): name for name in ALWAYS}
+        parts: dict[str, set[str | None]] = {name: {None} for name in ALWAYS}
+        for first, *rest in sorted(self.rules.columns | self.rules.key_columns):
+            name = names.setdefault(first.casefold(), first)
+            parts.setdefault(name, set()).add(rest[0].casefold() if rest else None)
+        found = {}
+        for name, fields in parts.items():
+            internal = resolved(name, readers)
+            if internal == VALUE:
+                raise NotTranslatedError("a rule uses the bytes of the event's record")
+            reader = types.get(internal.casefold())
+            is_whole = None in fields
+            found[name] = (
+                f'"{internal}"' if is_whole or reader is None else _narrowed(internal, reader, fields)
+            )
+        return found
+
+
+def _shared(readers: tuple[RecordSchema, ...]) -> Iterable[str]:
+    for name in shared_fields(readers):
+        values = ", ".join(f'"{type_column(reader.name)}"."{name}"' for reader in readers)
+        yield f'coalesce({values}) AS "{name}"'
+
+
+def _narrowed(column: str, reader: RecordSchema, fields: Iterable[str | None]) -> str:
+    """Return a struct with some of its fields."""
+    wanted = set(fields)
+    packed = ", ".join(
+        f'"{name}" := "{column}"."{name}"' for name in reader.fields if name.casefold() in wanted
+    )
+    return f'CASE WHEN "{column}" IS NOT NULL THEN struct_pack({packed}) END'
