@@ -109,12 +109,6 @@ def create_required(connection: duckdb.DuckDBPyConnection, cuts: Sequence[Offset
     )
 
 
-def key_numbers(connection: duckdb.DuckDBPyConnection) -> dict[str, tuple[int, int]]:
-    """Return by replica the number of keys that it must have, and the number of its keys in the log."""
-    query = "SELECT place, count(required_offset), count(*) FROM keys_of_replicas GROUP BY place"
-    return {place: (required, known) for place, required, known in connection.execute(query).fetchall()}
-
-
 def late_places(connection: duckdb.DuckDBPyConnection, stores: Collection[str]) -> list[str]:
     """Return the replicas of some stores that lack a required event."""
     query = f"""SELECT DISTINCT place FROM required JOIN replicas USING (place) LEFT JOIN

@@ -5,7 +5,7 @@ replica: a check of millions of records would not fit into memory otherwise. An 
 longer than the check.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from include.lake.sql_tables import quoted as text_literal
 from include.position import Offsets
 from include.quality.check import (
     LISTED_KEYS,
@@ -24,10 +25,9 @@ from include.quality.check import (
     QualityError,
     StoreName,
 )
-from include.replay.check.comparison import Replica, key_numbers
-from include.replay.check.key_counts import KeyCounts
-from include.replay.check.lake_age import lake_lag_s
-from include.replay.check.stores import DeltaStore, Reading, Store
+from include.replay.check.delta_store import DeltaStore, lake_lag_s
+from include.replay.check.key_counts import KeyCounts, LogKeyNumbers
+from include.replay.check.stored_records import Reading, Store
 from include.replay.check.target import CheckTarget
 from include.replay.check.verified_records import VerifiedRecords
 from include.replay.fold_sql import FoldSql
@@ -156,7 +156,7 @@ class Evaluation:
         texts = {name for one in self._expectations for name in one.columns}
         columns = ", ".join(f"CAST({quoted(name)} AS VARCHAR) AS {quoted(name)}" for name in sorted(texts))
         flat = f"place, key, partition, stored_offset, stored_count, required_offset, required_count, copy, {columns}"
-        mine = f"place IN ({', '.join(map(text, places))})"
+        mine = f"place IN ({', '.join(map(text_literal, places))})"
         frame = self.connection.execute(
             f"""SELECT {flat} FROM ((SELECT * FROM {self._rows} WHERE {mine} AND ({any_fails}) LIMIT {SEEN_ROWS})
             UNION ALL (SELECT DISTINCT ON (place) * FROM {self._rows} WHERE {mine}))"""
@@ -169,7 +169,9 @@ class Evaluation:
         """Return the first failing keys with both records of each, and the number of all."""
         any_fails = " OR ".join(self._fails.values())
         names = "list_filter([{}], name -> name IS NOT NULL)".format(
-            ", ".join(f"CASE WHEN {fails} THEN {text(name)} END" for name, fails in self._fails.items())
+            ", ".join(
+                f"CASE WHEN {fails} THEN {text_literal(name)} END" for name, fails in self._fails.items()
+            )
         )
         (total,) = self._one(f"SELECT count(*) FROM {self._rows} WHERE {any_fails}")
         if not total:
@@ -216,7 +218,7 @@ class Evaluation:
                 lags = pa.table({"place": names[:1], "lag_s": [self.lake_lag_s]})
                 found += self._of_rows(store.name, lags, fresh_within(quality.max_lake_age_s), ("place",))
             if self.counts is not None:
-                numbers = self._key_numbers(store, reading)
+                numbers = self.keys.of_replicas(store.name, reading.replicas)
                 differences = self.counts.differences(store, numbers, quality.wait_s)
                 rows = pa.table({"place": list(differences), "difference": list(differences.values())})
                 found += self._of_rows(store.name, rows, SAME_COUNT, ("place",))
@@ -249,36 +251,10 @@ class Evaluation:
                 return lake_lag_s(self.connection, self.target, store, reading.replicas[0].cut)
         return 0.0
 
-    def new_keys(self, count: str) -> dict[int, int]:
-        """Return key partition -> an aggregate of the keys of the log, or of those with events since they were verified."""
-        query = f"SELECT key_partition, {count} FROM log_keys GROUP BY key_partition"
-        return {int(one): int(number) for one, number in self.connection.execute(query).fetchall()}
-
-    def keys_of(self, store: StoreName, cut: Offsets) -> dict[int, int]:
-        """Return key partition -> the number of keys with an event below one of the cuts."""
-        column = f"count_{self.cuts.index(cut)}"
-        found = self.new_keys(f"count_if({column} > 0)")
-        return found if self.verified is None else self._since_verified(store, found)
-
-    def _since_verified(self, store: StoreName, found: Mapping[int, int]) -> dict[int, int]:
-        """Return the number of all keys, given that of those with events since they were verified."""
-        assert self.verified is not None  # noqa: S101 - as the caller knows
-        mark = self.verified.marks[str(store)]
-        before = self.new_keys(f"count_if(count_{self.cuts.index(mark.verified_up_to)} > 0)")
-        return {p: mark.keys.get(p, 0) + found.get(p, 0) - before.get(p, 0) for p in {*mark.keys, *found}}
-
-    def _key_numbers(self, store: Store, reading: Reading) -> dict[str, tuple[int, int]]:
-        """Return by replica the number of keys that it must have, and the number of its keys in the log."""
-        if self.verified is None:
-            known = key_numbers(self.connection)
-            return {one.name: known.get(one.name, (0, 0)) for one in reading.replicas}
-        required = self.keys_of(store.name, reading.replicas[0].cut) if reading.replicas else {}
-        every = self._since_verified(store.name, self.new_keys("count(*)"))
-
-        def of(replica: Replica, keys: Mapping[int, int]) -> int:
-            return sum(keys.values()) if replica.key_partition is None else keys.get(replica.key_partition, 0)
-
-        return {one.name: (of(one, required), of(one, every)) for one in reading.replicas}
+    @cached_property
+    def keys(self) -> LogKeyNumbers:
+        """The numbers of keys in the log."""
+        return LogKeyNumbers(self.connection, self.cuts, self.verified)
 
     def _faults(self) -> list[str]:
         return [fault for _, reading in self.readings for fault in reading.faults]
@@ -311,8 +287,3 @@ class Evaluation:
 def quoted(name: str) -> str:
     """Return a name in SQL of DuckDB."""
     return '"' + name.replace('"', '""') + '"'
-
-
-def text(value: str) -> str:
-    """Return a text in SQL."""
-    return "'" + value.replace("'", "''") + "'"

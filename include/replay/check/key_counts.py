@@ -3,8 +3,14 @@
 import time
 from collections.abc import Mapping, Sequence
 
+import duckdb
+
 from include.nodes.record_client import STANDBY
-from include.replay.check.stores import Store
+from include.position import Offsets
+from include.quality.check import StoreName
+from include.replay.check.comparison import Replica
+from include.replay.check.stored_records import Store
+from include.replay.check.verified_records import VerifiedRecords
 
 POLL_S = 0.5
 
@@ -48,3 +54,48 @@ class KeyCounts:
             if not is_short or not store.may_catch_up or time.monotonic() > deadline_s:
                 return counts
             time.sleep(POLL_S)
+
+
+class LogKeyNumbers:
+    """The numbers of keys in the log.
+
+    cuts: those of the replicas. verified: what an incremental check goes on from, whose `log_keys` are those with events since; None: all are.
+    """
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        cuts: Sequence[Offsets],
+        verified: VerifiedRecords | None,
+    ) -> None:
+        self._connection = connection
+        self._cuts = cuts
+        self._verified = verified
+
+    def below(self, store: StoreName, cut: Offsets) -> dict[int, int]:
+        """Return key partition -> the number of keys with an event below one of the cuts."""
+        return self._all(store, self._counted(f"count_if(count_{self._cuts.index(cut)} > 0)"))
+
+    def of_replicas(self, store: StoreName, replicas: Sequence[Replica]) -> dict[str, tuple[int, int]]:
+        """Return by replica of a store the number of keys that it must have, and the number of its keys in the log."""
+        if not replicas:
+            return {}
+        required = self.below(store, replicas[0].cut)
+        known = self._all(store, self._counted("count(*)"))
+
+        def of(replica: Replica, keys: Mapping[int, int]) -> int:
+            return sum(keys.values()) if replica.key_partition is None else keys.get(replica.key_partition, 0)
+
+        return {one.name: (of(one, required), of(one, known)) for one in replicas}
+
+    def _counted(self, count: str) -> dict[int, int]:
+        query = f"SELECT key_partition, {count} FROM log_keys GROUP BY key_partition"
+        return {int(one): int(number) for one, number in self._connection.execute(query).fetchall()}
+
+    def _all(self, store: StoreName, found: Mapping[int, int]) -> dict[int, int]:
+        """Return the number of all keys, given that of those in `log_keys`."""
+        if self._verified is None:
+            return dict(found)
+        mark = self._verified.marks[str(store)]
+        before = self._counted(f"count_if(count_{self._cuts.index(mark.verified_up_to)} > 0)")
+        return {p: mark.keys.get(p, 0) + found.get(p, 0) - before.get(p, 0) for p in {*mark.keys, *found}}

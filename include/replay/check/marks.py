@@ -27,7 +27,7 @@ def keep_verified(check: Evaluation, file: VerifiedFile) -> dict[str, VerifiedMa
             continue
         # Those of a store have the same cut.
         cut = reading.replicas[0].cut
-        keys = check.keys_of(store.name, cut)
+        keys = check.keys.below(store.name, cut)
         cut_at_s = check.target.cut_at_s - (check.lake_lag_s if store.name is StoreName.LAKE else 0.0)
         basis = None if verified is None else verified.marks[str(store.name)]
         full = (basis.full_run_id, basis.full_at_s) if basis else (request.run_id, check.target.cut_at_s)

@@ -33,6 +33,7 @@ from include.quality.check import (
     QualityError,
     StoreName,
 )
+from include.replay.check.changelog_store import ChangelogStore
 from include.replay.check.comparison import (
     create_comparison,
     create_log_keys,
@@ -42,13 +43,15 @@ from include.replay.check.comparison import (
     cuts_of,
     late_places,
 )
+from include.replay.check.delta_store import DeltaStore
 from include.replay.check.evaluation import Evaluation
 from include.replay.check.functions import KEY_CRC, add_functions
 from include.replay.check.increment import create_changed, create_changed_log_keys, create_merged
 from include.replay.check.key_counts import KeyCounts
 from include.replay.check.marks import keep_verified
+from include.replay.check.nodes_store import NodesStore
 from include.replay.check.state_records import StateRecords
-from include.replay.check.stores import ChangelogStore, DeltaStore, NodesStore, Reading, Store, StoredRecords
+from include.replay.check.stored_records import Reading, Store, StoredRecords
 from include.replay.check.target import CheckTarget
 from include.replay.check.verified_records import VerifiedFile, VerifiedRecords
 from include.replay.event_relation import EventRelation

@@ -1,0 +1,115 @@
+"""The stores of the query nodes, read through their API: each copy of a partition on a node is a replica."""
+
+import random
+import time
+from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from confluent_kafka import murmur2
+
+from include.nodes.node_url import PeerRule
+from include.nodes.record_client import NodeClient, PartitionReplica, ReplicaUnavailableError
+from include.nodes.record_stream import stream_records
+from include.quality.check import QualityError, StoreName
+from include.replay.check.comparison import Replica
+from include.replay.check.stored_records import Reading, StoredRecords
+from include.replay.check.target import CheckTarget
+
+# Few, because the nodes also serve lookups.
+READERS = 4
+# Of each replica, the records of some keys are read as applications read them: the node decodes them, and answers in JSON.
+ANSWERS = 100
+ANSWERS_OF_BATCH = 4
+
+
+class NodesStore:
+    """Every partition of the version on every node that stores it, as owner or standby.
+
+    A partition is read as one stream while its records change: each record is compared as of its own position.
+    """
+
+    name = StoreName.NODES
+    may_catch_up = True
+
+    def __init__(self, target: CheckTarget, stored: StoredRecords) -> None:
+        settings, model = target.settings, target.model
+        self._target = target
+        self._stored = stored
+        self._wait_s = settings.quality.wait_s
+        self._client = NodeClient(
+            settings.kafka.bootstrap_servers,
+            PeerRule.of_client(settings.node),
+            model.name,
+            target.version.number,
+            model.declared_topic,
+        )
+        self._replicas = self._client.replicas(self._wait_s)
+        if not self._replicas.ready:
+            reason = (
+                "; ".join(self._replicas.unreachable)
+                or "run `./foldlake status` to see whether the nodes run"
+            )
+            raise QualityError(
+                f"No query node is ready to serve {model.name} v{target.version.number}: {reason}."
+            )
+
+    def key_counts(self) -> dict[str, int]:
+        """Return the number of keys of each partition on each node."""
+        deadline_s = time.monotonic() + self._wait_s
+        return {replica.name: self._client.key_count(replica, deadline_s) for replica in self._replicas.ready}
+
+    def read(self) -> Reading:
+        """Add the records of every replica."""
+        found = self._replicas
+        faults = self._add(found.ready)
+        replicas = tuple(Replica(r.name, str(self.name), self._target.cut, r.partition) for r in found.ready)
+        unowned = (f"partition {partition} has no ready owner" for partition in found.unowned)
+        return Reading(replicas, (*faults, *unowned, *found.unreachable))
+
+    def reread(self, places: Collection[str]) -> None:
+        """Replace the records of these replicas."""
+        again = [replica for replica in self._replicas.ready if replica.name in places]
+        self._stored.remove([replica.name for replica in again])
+        # A replica that could not be read before has the fault already.
+        self._add(again)
+
+    def close(self) -> None:
+        """Close the connections to the nodes."""
+        self._client.close()
+
+    def _add(self, replicas: Sequence[PartitionReplica]) -> list[str]:
+        """Add the records of some replicas; returns a fault for each that could not be read."""
+
+        def read(replica: PartitionReplica) -> str | None:
+            try:
+                self._read(replica)
+            except ReplicaUnavailableError as error:
+                return str(error)
+            return None
+
+        with ThreadPoolExecutor(READERS) as readers:
+            return [fault for fault in readers.map(read, replicas) if fault is not None]
+
+    def _read(self, replica: PartitionReplica) -> None:
+        stored, partitions = self._stored, len(self._target.cut)
+        if stored.keys is not None:
+            own = [key for key in stored.keys if murmur2(key.encode(), partitions) == replica.partition]
+            self._look_up(replica, own)
+            return
+        left_out: list[str] = []
+        model, number = self._target.model.name, self._target.version.number
+        for batch in stream_records(replica, model, number, stored.sample, self._wait_s):
+            keys, values = batch.column("key").to_pylist(), batch.column("value").to_pylist()
+            size = min(ANSWERS - len(left_out), ANSWERS_OF_BATCH, len(keys))
+            chosen = sorted(random.sample(range(len(keys)), size), reverse=True)
+            for row in chosen:
+                left_out.append(keys.pop(row))
+                del values[row]
+            stored.add(stored.records.rows(replica.name, keys, values))
+        self._look_up(replica, left_out)
+
+    def _look_up(self, replica: PartitionReplica, keys: Sequence[str]) -> None:
+        """Add the records of some keys as applications read them."""
+        deadline_s = time.monotonic() + self._wait_s
+        texts = (self._client.record(replica, key, deadline_s) for key in keys)
+        self._stored.add(self._stored.records.answered(replica.name, [text for text in texts if text]))
