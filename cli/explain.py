@@ -25,8 +25,8 @@ def run(
 ) -> None:
     """Show the events behind a key's state, in order, with the state after each, and what other versions give.
 
-    Reads the key's events from Kafka with a Spark job, and folds them as the streams do. The state after an event is the fold of all
-    events up to it, so that the work grows with --events. Every query node has the same as a page, at /explain.
+    Reads the key's events from Kafka, and folds them as the streams do: with DuckDB, or with a Spark job if a rule needs Spark. The state is
+    compared with the record that a query node serves. Every query node has the same as a page, at /explain.
 
     Examples:
       ./foldlake explain balance 1
@@ -60,21 +60,26 @@ def run(
 
 
 def _explained(settings: "Settings", options: list[str]) -> "Explanation":
+    import os
+    import subprocess
+    import sys
     import tempfile
     from pathlib import Path
 
-    from include.versions.explanation import Explanation, NotExplainedError
-    from stack.launchers.direct_submit import launch
+    from include.settings import CHECKOUT, settings_environment
+    from include.versions.explanation import PROGRAM, Explanation, NotExplainedError
     from stack.supervision.configuration import log_path
 
     log = log_path(settings.home, "explain")
     log.parent.mkdir(parents=True, exist_ok=True)
-    log.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "explanation.json"
-        status = launch(settings, "explain", [*options, f"--result={result}"], log).wait()
+        command = [sys.executable, "-m", PROGRAM, *options, f"--result={result}"]
+        environment = {**os.environ, **settings_environment(settings)}
+        with log.open("wb") as output:
+            status = subprocess.run(
+                command, cwd=CHECKOUT, env=environment, stdout=output, stderr=output, check=False
+            ).returncode
         if not result.exists():
-            raise NotExplainedError(
-                f"The job that explains keys ended with status {status}. Its log is {log}."
-            )
+            raise NotExplainedError(f"The program ended with status {status}. Its log is {log}.")
         return Explanation.from_json(result.read_text(encoding="utf-8"))

@@ -15,6 +15,8 @@ def print_explanation(console: Console, found: Explanation) -> None:
     """Print what each version gives for the key, and its events in order with the state after each."""
     console.print(f"[bold]{printable(found.key)}[/bold] in {found.read_model} {version_name(found.shown)}")
     console.print(f"[dim]{escape(what_was_read(found))}[/dim]")
+    if found.difference:
+        console.print(f"[bold red]Fault:[/bold red] {printable(found.difference)}")
     console.print(_versions(found))
     if found.events:
         console.print(_events(found))

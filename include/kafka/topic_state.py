@@ -49,6 +49,15 @@ def topic_state(bootstrap_servers: str, name: str) -> TopicState | None:
         return TopicState(str(topic.topic_id), ends, starts)
 
 
+def source_state(bootstrap_servers: str, topic: str) -> TopicState:
+    """Return the state of a source topic; raises KafkaUnavailableError when the broker does not answer or the topic does not exist."""
+    state = topic_state(bootstrap_servers, topic)
+    if state is None:
+        message = f"Topic {topic} does not exist: start the stream driver on this Kafka first."
+        raise KafkaUnavailableError(message)
+    return state
+
+
 def unread_ends_of(bootstrap_servers: str, topic: str, ends: Offsets, read: Mapping[int, int]) -> Offsets:
     """Return the end offsets of a topic, those above `read` lowered to where the records end; raises KafkaUnavailableError."""
     if all(read.get(partition, 0) >= end for partition, end in ends.items()):

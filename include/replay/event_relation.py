@@ -30,10 +30,13 @@ class EventRelation:
 
     Beside these: `key`, the read model's; `is_source_key`, whether that is the key of the event's record; `record:partition`, `record:offset`
     and `occurredOn`.
+
+    only_key: the key of which events are added; None: of all keys.
     """
 
     model: ReadModel
     rules: FoldSql
+    only_key: str | None = None
 
     def create(self, connection: duckdb.DuckDBPyConnection, schema: pa.Schema) -> None:
         """Create the table without rows. schema: of the batches that are appended."""
@@ -44,7 +47,11 @@ class EventRelation:
     def append(self, connection: duckdb.DuckDBPyConnection, batch: pa.RecordBatch) -> None:
         """Add events, in batches as include/replay/log_events.py yields them."""
         connection.register("batch", batch)
-        connection.execute(f"INSERT INTO {EVENTS} {self._query()}")
+        inserted = f"INSERT INTO {EVENTS} {self._query()}"
+        if self.only_key is None:
+            connection.execute(inserted)
+        else:
+            connection.execute(f"{inserted} AND key = ?", [self.only_key])
         connection.unregister("batch")
 
     def count(self, connection: duckdb.DuckDBPyConnection) -> int:

@@ -13,13 +13,16 @@ from include.declarations.read_model import ReadModel
 from include.errors import FoldlakeError
 from include.versions.version_record import ReadModelVersions, Version
 
+# The module that explains a key, run with `python -m` and the arguments of ExplainArguments (key_explanation.py).
+PROGRAM = "include.replay.explain"
+
 
 class NotExplainedError(FoldlakeError):
     """The key could not be explained."""
 
 
 def key_argument(key: str) -> str:
-    """Return the argument that gives the job a key: in percent encoding, because no argument of a process can have the character NUL.
+    """Return the argument that gives the program a key: in percent encoding, because no argument of a process can have the character NUL.
 
     Raises NotExplainedError for a key that is not Unicode, which a shell can pass.
     """
@@ -75,6 +78,8 @@ class Explanation:
     read_from, read_until: partition -> offsets of the part of the log that was read; `records_read`: their number.
     masked: fields whose values are left out because they are personal: `<EventType>.<field>`.
     leaves: why the key may have no record although its state is shown; empty if it stays.
+    difference: how a query node's record of the key differs from the fold of the events up to its position, which is a fault; empty if it
+        does not, or if it was not compared.
     """
 
     read_model: str
@@ -88,6 +93,7 @@ class Explanation:
     records_read: int
     masked: tuple[str, ...] = ()
     leaves: str = ""
+    difference: str = ""
 
     @property
     def hidden_events(self) -> int:

@@ -1,7 +1,6 @@
 """The events of one key, and the state after each of them, by the fold that the streams run."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -9,10 +8,10 @@ from pyspark.sql.functions import broadcast, col, lit, struct, to_json, when
 from pyspark.sql.types import StructType
 
 from include.declarations.event_types.event_columns import EVENT_TYPE, OFFSET, PARTITION, type_column
-from include.declarations.event_types.privacy import Privacy, field_classes
 from include.declarations.read_model import ReadModel
 from include.position import EVENT_COUNT, Offsets
 from include.versions.explanation import ExplainedEvent
+from include.versions.key_explanation import FoldedState
 from spark_jobs.folding.expressions.avro_columns import typed_columns
 from spark_jobs.folding.expressions.columns import column_of
 from spark_jobs.folding.expressions.failed_expressions import attempt, is_event
@@ -24,14 +23,6 @@ from spark_jobs.folding.written_states import has_failed
 # Null fields are shown, too.
 JSON_OPTIONS = {"ignoreNullFields": "false"}
 POINT = "record:explained_offset"
-
-
-@dataclass(frozen=True)
-class FoldedState:
-    """The number of a key's events, and their state as JSON; None: there are no events, or the item has ended, or the state cannot be written."""
-
-    event_count: int
-    state: str | None
 
 
 def of_key(model: ReadModel, events: DataFrame, key: str) -> DataFrame:
@@ -107,16 +98,6 @@ def explained_events(
         )
         for row in rows
     ]
-
-
-def personal_fields(model: ReadModel) -> tuple[str, ...]:
-    """Return the personal fields of the read model's events: `<EventType>.<field>`."""
-    return tuple(
-        f"{schema.name}.{name}"
-        for schema in model.event_schemas
-        for name, found in field_classes(schema).items()
-        if found is Privacy.PERSONAL
-    )
 
 
 def _state(model: ReadModel, revision: int, states: DataFrame) -> Sequence[Column]:

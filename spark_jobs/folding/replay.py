@@ -12,9 +12,8 @@ from pyspark.sql.functions import col, substring
 
 from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.read_model import ReadModel
-from include.errors import KafkaUnavailableError
 from include.kafka.schema_ids import UNKNOWN_SCHEMA_ID, known_schema_ids
-from include.kafka.topic_state import TopicState, topic_state
+from include.kafka.topic_state import source_state
 from include.kafka.wire_format import HEADER_BYTES, MAGIC, split
 from include.position import Offsets
 from include.settings import Settings
@@ -37,15 +36,6 @@ class IdsOf(Enum):
 
     SUBJECT = auto()
     LOG = auto()
-
-
-def source_state(bootstrap_servers: str, topic: str) -> TopicState:
-    """Return the state of a source topic; raises KafkaUnavailableError when the broker does not answer or the topic does not exist."""
-    state = topic_state(bootstrap_servers, topic)
-    if state is None:
-        message = f"Topic {topic} does not exist: start the stream driver on this Kafka first."
-        raise KafkaUnavailableError(message)
-    return state
 
 
 def source_ends(bootstrap_servers: str, topic: str) -> Offsets:

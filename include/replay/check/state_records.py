@@ -1,10 +1,8 @@
 """The records of a version, decoded: from the form in which changelog and nodes store them, and from the nodes' answers in JSON."""
 
-import base64
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -22,6 +20,7 @@ from include.replay.avro_columns import Column, NoColumnError, column_of
 from include.replay.avro_cursor import Cursor
 from include.replay.avro_reading import Read, reading
 from include.replay.columns import event_struct
+from include.replay.json_values import typed_value
 from include.settings import Settings
 
 PLACE = "place"
@@ -72,7 +71,7 @@ class StateRecords:
         for text in texts:
             record = json.loads(text, parse_float=Decimal)
             fields = {**record["state"], **{name: record[name] for name in POSITION_COLUMNS}}
-            values = {field.name: _value(fields.get(field.name), field.type) for field in self.fields}
+            values = {field.name: typed_value(fields.get(field.name), field.type) for field in self.fields}
             rows.append({PLACE: place, KEY_COLUMN: record["key"], **values})
         return pa.RecordBatch.from_pylist(rows, schema=self.schema)
 
@@ -121,26 +120,3 @@ def _schema_id(value: bytes) -> int:
     if len(value) < HEADER_BYTES or value[0] != MAGIC:
         raise QualityError(f"A record is not in the wire format of the schema registry: {value[:40].hex()}…")
     return int.from_bytes(value[1:HEADER_BYTES], "big")
-
-
-def _value(value: Any, kind: pa.DataType) -> Any:  # noqa: ANN401, PLR0911 - JSON of any shape
-    """Return a value of JSON in the form that Arrow accepts for a type."""
-    if value is None:
-        return None
-    if pa.types.is_decimal(kind):
-        return Decimal(value)
-    if pa.types.is_floating(kind):
-        return float(value)
-    if pa.types.is_timestamp(kind):
-        return datetime.fromisoformat(value)
-    if pa.types.is_date(kind):
-        return date.fromisoformat(value)
-    if pa.types.is_binary(kind):
-        return base64.b64decode(value)
-    if pa.types.is_list(kind):
-        return [_value(one, kind.value_type) for one in value]
-    if pa.types.is_map(kind):
-        return [(name, _value(one, kind.item_type)) for name, one in value.items()]
-    if pa.types.is_struct(kind):
-        return {field.name: _value(value.get(field.name), field.type) for field in kind}
-    return value

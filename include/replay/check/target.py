@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from include.declarations.load import read_model
 from include.declarations.read_model import ReadModel
-from include.errors import KafkaUnavailableError
-from include.kafka.topic_state import TopicState, topic_state
+from include.kafka.topic_state import source_state
 from include.position import Offsets
 from include.quality.check import CheckRequest, checked_version
 from include.settings import Settings
@@ -40,19 +39,10 @@ class CheckTarget:
         model = model.reading(version.source_topic, version.starts)
         # Before the cut: an event below it may be newer than this.
         cut_at_s = time.time()
-        state = _source(settings, model)
+        state = source_state(settings.kafka.bootstrap_servers, model.source_topic)
         lost = {p: first for p, first in state.starts.items() if first > model.starts.of(p)}
         return cls(settings, model, version, state.ends, cut_at_s, lost)
 
     def ends(self) -> Offsets:
         """Return the current end offset of each partition of the source; raises KafkaUnavailableError."""
-        return _source(self.settings, self.model).ends
-
-
-def _source(settings: Settings, model: ReadModel) -> TopicState:
-    state = topic_state(settings.kafka.bootstrap_servers, model.source_topic)
-    if state is None:
-        raise KafkaUnavailableError(
-            f"Topic {model.source_topic} does not exist: start the stream driver on this Kafka first."
-        )
-    return state
+        return source_state(self.settings.kafka.bootstrap_servers, self.model.source_topic).ends

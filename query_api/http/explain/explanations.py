@@ -1,11 +1,11 @@
-"""Explains keys with a Spark job, one at a time in a home, and keeps the results for a while (docs/decisions/0058)."""
+"""Explains keys, each in a process, one at a time in a home, and keeps the results for a while (docs/decisions/0070)."""
 
 import hashlib
 import json
 import logging
 import os
-import shlex
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -16,9 +16,9 @@ from pathlib import Path
 from include.declarations.read_model import ReadModel
 from include.errors import FoldlakeError
 from include.files import PRIVATE_FILE, FileLock, holder_of, write_atomically
-from include.settings import CHECKOUT, Settings
-from include.spark.lake_config import interpreter_variable, lake_job_command
+from include.settings import CHECKOUT, Settings, settings_environment
 from include.versions.explanation import (
+    PROGRAM,
     Explanation,
     NotExplainedError,
     failure_json,
@@ -30,13 +30,13 @@ from include.versions.registry import VersionRegistry
 log = logging.getLogger(__name__)
 # How many first, and how many newest events a page shows.
 EVENTS = 20
-# A node's image has no jobs.
-JOB = CHECKOUT / "spark_jobs" / "explain.py"
+# A request waits for the result for so long: a small log takes less.
+WAIT_S = 1.5
 # Until then, a result answers every request for the key.
 FRESH_S = 30.0
 KEPT_S = 3600.0
 # A log of a hundred million events takes minutes.
-JOB_TIMEOUT_S = 900.0
+PROGRAM_TIMEOUT_S = 900.0
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class ExplainRequest:
 
 @dataclass(frozen=True)
 class Pending:
-    """A request that has no result yet. since_s: seconds since its job was started; None: another key is explained first."""
+    """A request that has no result yet. since_s: seconds since its program was started; None: another key is explained first."""
 
     since_s: float | None
 
@@ -65,13 +65,13 @@ class Explanations:
     """Explanations on this machine, shared by the processes of all of its nodes through files in `<home>/explain/`."""
 
     def __init__(self, settings: Settings, run: Callable[[ExplainRequest, Path], None] | None = None) -> None:
-        """run: explains a request, and writes the result to a file; by default a Spark job does."""
+        """run: explains a request, and writes the result to a file; by default a process does."""
         self._settings = settings
         self._folder = settings.home / "explain"
-        self._run = run or self._run_job
+        self._run = run or self._run_program
 
     def find(self, request: ExplainRequest) -> Explanation | Pending:
-        """Return the explanation if there is a recent one; else start it, or wait for its turn.
+        """Return the explanation if there is a recent one; else start it, and wait for up to WAIT_S, or for its turn.
 
         Raises NotExplainedError with the reason, for as long as a result is kept.
         """
@@ -80,9 +80,12 @@ class Explanations:
             return Explanation.from_json(text)
         lock = FileLock(self._folder / "lock")
         if lock.try_acquire(request.digest):
-            # The kernel would kill the job when the thread that has started it ends, and a server's threads end when they are idle.
-            threading.Thread(target=self._explain, args=(request, lock), daemon=True).start()
-            return Pending(0.0)
+            # The kernel would kill the process when the thread that has started it ends, and a server's threads end when they are idle.
+            thread = threading.Thread(target=self._explain, args=(request, lock), daemon=True)
+            thread.start()
+            thread.join(WAIT_S)
+            text = self._recent(request)
+            return Pending(0.0) if text is None else Explanation.from_json(text)
         if holder_of(lock.path) != request.digest:
             return Pending(None)
         return Pending(max(0.0, time.time() - lock.path.stat().st_mtime))
@@ -114,16 +117,11 @@ class Explanations:
             lock.release()
 
     def _require_version(self, request: ExplainRequest) -> None:
-        """Raise NoVersionToExplainError without a Spark job."""
+        """Raise NoVersionToExplainError without a process."""
         with VersionRegistry(self._settings.kafka.bootstrap_servers) as registry:
             version_to_explain(registry.read().get(request.model.name), request.model, request.version)
 
-    def _run_job(self, request: ExplainRequest, result: Path) -> None:
-        if not JOB.exists():
-            command = f"./foldlake explain {shlex.quote(request.model.name)} {shlex.quote(request.key)}"
-            raise NotExplainedError(
-                f"This node's image has no Spark. Run `{command}` in the container of the stream supervisor."
-            )
+    def _run_program(self, request: ExplainRequest, result: Path) -> None:
         version = () if request.version is None else (f"--version={request.version}",)
         arguments = [
             f"--read-model={request.model.name}",
@@ -137,17 +135,19 @@ class Explanations:
         started_s = time.time()
         with output_path.open("wb") as output:
             status = subprocess.run(
-                lake_job_command(self._settings, "explain", arguments),
+                [sys.executable, "-m", PROGRAM, *arguments],
                 cwd=CHECKOUT,
-                env={**os.environ, **interpreter_variable()},
+                env={**os.environ, **settings_environment(self._settings)},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 check=False,
-                timeout=JOB_TIMEOUT_S,
+                timeout=PROGRAM_TIMEOUT_S,
             ).returncode
         if not result.exists() or result.stat().st_mtime < started_s:
-            raise NotExplainedError(f"The job ended with status {status} and no result: see {output_path}.")
+            raise NotExplainedError(
+                f"The program ended with status {status} and no result: see {output_path}."
+            )
 
     def _remove_old(self) -> None:
         for path in self._folder.glob("*.json"):

@@ -1,14 +1,17 @@
 """An explanation shows the events of a key in order, with the state after each, as the fold of exactly those events."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from confluent_kafka import murmur2
-from pyspark.sql import Column, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from include.declarations.load import read_model
 from include.declarations.read_model import ReadModel, StateField
@@ -16,13 +19,16 @@ from include.kafka.topic_state import topic_state
 from include.position import Offsets
 from include.read_models.balance.events import FundsAdded, FundsWithdrawn
 from include.read_models.balance.model import READ_MODEL
-from include.settings import Settings
+from include.replay.explain.__main__ import explanation as by_duckdb
+from include.replay.fold_sql import NotTranslatedError
+from include.settings import CHECKOUT, Settings, settings_environment
 from include.settings.systems import system_folder
-from include.versions.explanation import Explanation, NoVersionToExplainError, object_of, steps
+from include.versions.explanation import PROGRAM, Explanation, NoVersionToExplainError, object_of, steps
+from include.versions.key_explanation import VersionsOfKey, personal_fields
 from include.versions.registry import VersionRegistry, change
 from include.versions.version_record import ReadModelVersions, Stage, first_version
 from spark_jobs.explain import explanation
-from spark_jobs.folding.key_events import personal_fields
+from tests.support.lake.explained_by_both import explained_by_both
 from tests.support.read_models.deposits_per_day import DECLARATIONS
 from tests.support.stream_process import EventSource, make_topics
 
@@ -32,8 +38,17 @@ OTHERS = 25
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def with_bonus() -> dict[str, Column]:
-    return {"amount": F.sum(F.col("amount")), "largest": F.max("amount")}
+BY_FUNCTION = "explained-by-function"
+MODULE = f"""
+from dataclasses import replace
+from include.read_models.balance.model import READ_MODEL
+
+def total():
+    from pyspark.sql import functions as F
+    return {{"amount": F.sum("amount")}}
+
+DECLARATIONS = [replace(READ_MODEL, name={BY_FUNCTION!r}, source_topic="explained", folds={{1: total}}, merges={{}})]
+"""
 
 
 MODEL = replace(
@@ -41,7 +56,7 @@ MODEL = replace(
     name="explained",
     source_topic="explained",
     state=(*READ_MODEL.state, StateField("largest", READ_MODEL.state[0].avro_type, since=2)),
-    folds={1: READ_MODEL.folds[1], 2: with_bonus},
+    folds={1: READ_MODEL.folds[1], 2: {"amount": "sum(amount)", "largest": "max(amount)"}},
     merges={},
 )
 
@@ -64,8 +79,8 @@ def own_events(settings: Settings) -> Sequence[FundsAdded]:
     source.append(FundsAdded(customerId=f"other-{n}", amount=Decimal("9.99")) for n in range(OTHERS))
     with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
         registry.ensure_topic()
-        for model in (MODEL, replace(DECLARATIONS[0], name="explained-days")):
-            registry.compare_and_set(first_version(model.name, 1), 0)
+        for name in (MODEL.name, "explained-days", "explained-ending", BY_FUNCTION):
+            registry.compare_and_set(first_version(name, 1), 0)
     return mine
 
 
@@ -83,7 +98,7 @@ def explained(  # the arguments of a request
     masked: tuple[str, ...] = (),
     model: ReadModel = MODEL,
 ) -> Explanation:
-    found = explanation(spark, settings, model, key, version, LIMIT, masked)
+    found = explained_by_both(spark, settings, model, key, version, LIMIT, masked)
     assert Explanation.from_json(found.to_json()) == found
     return found
 
@@ -188,6 +203,44 @@ def test_a_key_that_is_not_the_records_is_searched_in_all_partitions(
     assert [object_of(event.state) for event in found.events] == [
         {"deposits": 1, "largest": own_events[1].amount}
     ]
+
+
+def test_an_item_that_has_ended_has_no_state(
+    settings: Settings, lake_spark: SparkSession, own_events: Sequence[FundsAdded]
+) -> None:
+    assert own_events[27].amount == Decimal("1.27")
+    model = replace(MODEL, name="explained-ending", ended="amount = 1.27")
+
+    found = explained(lake_spark, settings, "me", model=model)
+
+    assert [event.number for event in found.events if event.state is None] == [28, 29, 30]
+    assert found.shown.state is None
+
+
+def test_the_program_lets_spark_explain_what_duckdb_cannot_fold(
+    settings: Settings, lake_spark: SparkSession, own_events: Sequence[FundsAdded], tmp_path: Path
+) -> None:
+    assert own_events
+    folder, result = tmp_path / "models", tmp_path / "explanation.json"
+    folder.mkdir()
+    (folder / "by_function.py").write_text(MODULE)
+    with_folder = settings.changed(read_models_dir=folder)
+    command = [sys.executable, "-m", PROGRAM, f"--read-model={BY_FUNCTION}", "--key=me"]
+    subprocess.run(
+        [*command, f"--events={LIMIT}", f"--result={result}"],
+        cwd=CHECKOUT,
+        env={**os.environ, **settings_environment(with_folder)},
+        check=True,
+    )
+
+    found = Explanation.from_json(result.read_text())
+
+    model = read_model(BY_FUNCTION, (folder,))
+    expected = explanation(lake_spark, settings, model, "me", None, LIMIT, ())
+    assert replace(found, explained_at=expected.explained_at) == expected
+    versions = VersionsOfKey.of(settings.kafka.bootstrap_servers, model, None)
+    with pytest.raises(NotTranslatedError, match="its fold is a function"):
+        by_duckdb(settings, model, "me", versions, LIMIT, ())
 
 
 def test_an_unknown_key_has_no_events_and_no_state(

@@ -1,0 +1,208 @@
+"""The events of one key in a table of DuckDB, and the state after each of them as an aggregate of a window."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from confluent_kafka import murmur2
+
+from include.declarations.event_types.event_columns import (
+    EVENT_TYPE,
+    OFFSET,
+    PARTITION,
+    TIMESTAMP,
+    type_column,
+)
+from include.declarations.read_model import ReadModel
+from include.declarations.rules.expression import parsed, used_columns
+from include.kafka.avro.avro_types import AvroType, avro_type
+from include.kafka.logical_types import LogicalType, field_types
+from include.kafka.topic_state import source_state
+from include.position import EVENT_COUNT, Offsets
+from include.replay.event_relation import EVENT_TIME, EVENTS, EventRelation
+from include.replay.fold_sql import FoldSql, fold_sql
+from include.replay.json_values import json_object, time_text
+from include.replay.log_events import event_batches, event_schema
+from include.settings import Settings
+from include.versions.explanation import ExplainedEvent
+from include.versions.key_explanation import FoldedState
+
+WINDOW = "events_so_far"
+STATE, COUNT, HAS_ENDED = "state", "count", "has_ended"
+STRING_KINDS = frozenset({"string", "enum"})
+
+
+def is_record_key(model: ReadModel) -> bool:
+    """Return whether a read model's key is the Kafka key of its events' records, so that it determines their partition."""
+    if model.rekeyed_from is not None:
+        return True
+    key = str(model.key)
+    columns = used_columns(key)
+    if len(columns) != 1 or len(columns[0].parts) != 1 or parsed(key).sql("spark") != columns[0].name:
+        return False
+    (field,) = columns[0].parts
+    if {schema.key_field for schema in model.event_schemas} != {field}:
+        return False
+    return all(_is_text(field_types(schema)[field]) for schema in model.event_schemas)
+
+
+def read_key_log(settings: Settings, model: ReadModel, key: str, revisions: Iterable[int]) -> "TableKeyLog":
+    """Return the events of a key up to the end of the log.
+
+    Raises NotTranslatedError, KafkaUnavailableError, RegistryUnavailableError.
+    """
+    state = source_state(settings.kafka.bootstrap_servers, model.source_topic)
+    since, partitions, record_key = state.starts, None, None
+    if is_record_key(model):
+        record_key = key.encode()
+        own = int(murmur2(record_key, len(state.ends)))
+        since, partitions = (
+            Offsets({p: since.of(p) if p == own else end for p, end in state.ends.items()}),
+            (own,),
+        )
+    batches = event_batches(settings, model, since, state.ends, partitions=partitions, record_key=record_key)
+    return TableKeyLog(model, key, revisions, (since, state.ends), batches)
+
+
+class TableKeyLog:
+    """The events of a key in a table in memory: see KeyLog.
+
+    A rule that fails for an event raises duckdb.Error: Spark makes a dead letter of such an event, and not of others.
+    """
+
+    def __init__(
+        self,
+        model: ReadModel,
+        key: str,
+        revisions: Iterable[int],
+        bounds: tuple[Offsets, Offsets],
+        batches: Iterable[pa.RecordBatch],
+    ) -> None:
+        """Keep the events of the key.
+
+        Args:
+            model: the read model.
+            key: the key.
+            revisions: the folds whose states are asked for.
+            bounds: the offsets from which and up to which the log is read.
+            batches: the events in it, as event_batches yields them.
+
+        Raises NotTranslatedError, and what `batches` raises.
+        """
+        rules = [fold_sql(model, revision) for revision in sorted(set(revisions))]
+        shown = {TIMESTAMP, EVENT_TYPE, *(type_column(schema.name) for schema in model.event_schemas)}
+        columns = frozenset((name,) for name in shown).union(*(one.columns for one in rules))
+        self.model = model
+        self.since, self.until = bounds
+        self._connection = duckdb.connect()
+        self._connection.execute("SET TimeZone = 'UTC'")
+        self._connection.execute("SET python_enable_replacements = false")
+        events = EventRelation(model, replace(rules[0], columns=columns), key)
+        events.create(self._connection, event_schema(model))
+        for batch in batches:
+            events.append(self._connection, batch)
+
+    def folded_state(self, revision: int, starts: Offsets) -> FoldedState:
+        """See KeyLog."""
+        rules = fold_sql(self.model, revision)
+        ended = f"bool_or(coalesce({rules.ended or 'false'}, false))"
+        query = f"SELECT {_packed(rules)} AS {STATE}, count(*) AS {COUNT}, {ended} AS {HAS_ENDED} FROM {EVENTS} WHERE {_counted_from(starts)}"
+        ((row, types),) = self._rows(query)
+        count = int(row[COUNT])
+        return FoldedState(count, self._state(revision, row, types) if count else None)
+
+    def explained_events(
+        self, revision: int, starts: Offsets, limit: int, masked: Iterable[str]
+    ) -> list[ExplainedEvent]:
+        """See KeyLog."""
+        rules = fold_sql(self.model, revision, WINDOW)
+        columns = [f'"{name}"' for name in (PARTITION, OFFSET, TIMESTAMP, EVENT_TIME, EVENT_TYPE)]
+        columns += [f'"{type_column(schema.name)}"' for schema in self.model.event_schemas]
+        ended = f'bool_or(coalesce({rules.ended or "false"}, false)) OVER "{WINDOW}"'
+        query = f"""SELECT * FROM (
+            SELECT {", ".join(columns)}, {_packed(rules)} AS {STATE}, {ended} AS {HAS_ENDED},
+                   rank() OVER "{WINDOW}" AS first, rank() OVER (ORDER BY "{OFFSET}" DESC) AS newest
+            FROM {EVENTS} WHERE {_counted_from(starts)} WINDOW "{WINDOW}" AS (ORDER BY "{OFFSET}"))
+            WHERE first <= {limit} OR newest <= {limit} ORDER BY "{OFFSET}", "{PARTITION}" """
+        hidden = frozenset(masked)
+        return [
+            ExplainedEvent(
+                row[STATE][EVENT_COUNT.name],
+                row[PARTITION],
+                row[OFFSET],
+                time_text(row[TIMESTAMP]),
+                time_text(row[EVENT_TIME]),
+                row[EVENT_TYPE],
+                _event(row, types, hidden),
+                self._state(revision, row, types),
+            )
+            for row, types in self._rows(query)
+        ]
+
+    def close(self) -> None:
+        """See KeyLog."""
+        self._connection.close()
+
+    def _rows(self, query: str) -> list[tuple[dict[str, Any], Mapping[str, pa.DataType]]]:
+        """Return each row of a query, and the types of its columns."""
+        found = self._connection.execute(query).fetch_arrow_table()
+        types = {field.name: field.type for field in found.schema}
+        return [(row, types) for row in found.to_pylist()]
+
+    def _state(self, revision: int, row: Mapping[str, Any], types: Mapping[str, pa.DataType]) -> str | None:
+        """Return the state as JSON; None if the item has ended, or the state cannot be written."""
+        record, kind = row[STATE], types[STATE]
+        schema = avro_type(self.model.state_schema_of(revision).parsed())
+        if row[HAS_ENDED] or not is_writable(record, schema):
+            return None
+        names = [field.name for field in self.model.state_fields(revision)]
+        return json_object((name, record[name], kind.field(name).type) for name in names)
+
+
+def is_writable(value: Any, one: AvroType) -> bool:  # noqa: ANN401 - a value of any type; one return for each kind
+    """Return whether Avro has this value of a type, given that it has the type that Arrow gives it."""
+    if value is None:
+        return one.kind == "null" or one.is_nullable
+    kinds = [branch for branch in one.branches or (one,) if branch.kind != "null"]
+    if len(kinds) != 1:
+        return True
+    (kind,) = kinds
+    if kind.kind == "enum":
+        return value in kind.symbols
+    if kind.kind == "fixed":
+        logical = LogicalType.of(kind.definition)
+        return (logical is not None and logical.name == "decimal") or len(value) == kind.size
+    if kind.items is not None:
+        items = value if kind.kind == "array" else [item for _, item in value]
+        return all(is_writable(item, kind.items) for item in items)
+    return all(is_writable(value[field.name], field.type) for field in kind.fields)
+
+
+def _is_text(one: AvroType) -> bool:
+    return all(branch.kind in STRING_KINDS for branch in one.branches or (one,) if branch.kind != "null")
+
+
+def _packed(rules: FoldSql) -> str:
+    fields = ", ".join(f'"{name}" := {aggregate}' for name, aggregate in rules.record.items())
+    return f"struct_pack({fields})"
+
+
+def _counted_from(starts: Offsets) -> str:
+    """Return the condition that an event is one from these offsets on."""
+    skipped = (
+        f'"{PARTITION}" = {partition} AND "{OFFSET}" < {offset}' for partition, offset in starts.items()
+    )
+    return " AND ".join(f"NOT ({one})" for one in skipped) or "true"
+
+
+def _event(row: Mapping[str, Any], types: Mapping[str, pa.DataType], masked: frozenset[str]) -> str:
+    """Return the fields of an event as JSON, without those that are masked."""
+    name = row[EVENT_TYPE]
+    column = type_column(name)
+    return json_object(
+        (field.name, row[column][field.name], field.type)
+        for field in types[column]
+        if field.name != EVENT_TIME and f"{name}.{field.name}" not in masked
+    )
