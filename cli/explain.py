@@ -38,22 +38,17 @@ def run(
     from rich.console import Console
 
     from cli.display.explanation_display import print_explanation
-    from include.declarations.load import read_model as declared
     from include.settings import Settings
-    from include.versions.explanation import key_argument, version_to_explain
-    from include.versions.registry import VersionRegistry
-    from query_api.http.json_text import dumps
+    from include.versions.explanation import key_argument
 
-    settings = Settings()
-    model = declared(read_model, settings.declaration_folders)
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
-        version_to_explain(registry.read().get(model.name), model, version)
     options = [f"--read-model={read_model}", key_argument(key), f"--events={events}"]
     options += [] if version is None else [f"--version={version}"]
     options += ["--personal"] if personal else []
     with Console(stderr=True).status("Reading the log and folding the events of this key"):
-        found = _explained(settings, options)
+        found = _explained(Settings(), options)
     if as_json:
+        from query_api.http.json_text import dumps
+
         print(dumps(found.document()))
         return
     print_explanation(Console(highlight=False), found)

@@ -21,8 +21,8 @@ from include.declarations.event_types.event_columns import (
 )
 from include.kafka.record_schema import CREATION_TOLERANCE_HOURS, RecordSchema
 from include.kafka.wire_format import HEADER_BYTES
-from include.replay.avro_columns import Column, NoColumnError, column_of
-from include.replay.avro_cursor import Cursor, Flags
+from include.replay.avro.avro_columns import Column, NoColumnError, column_of
+from include.replay.avro.avro_cursor import Cursor, Flags
 from include.replay.columns import UTC, event_struct
 from include.replay.decoding import MICROS_PER_HOUR, EventType, RecordDecoder, UnknownSchemaIdError
 

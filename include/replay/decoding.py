@@ -19,7 +19,7 @@ from include.kafka.record_schema import CREATION_TOLERANCE_HOURS, RecordSchema
 from include.kafka.registry.schema_rejections import Rejection
 from include.kafka.schema_ids import UNKNOWN_SCHEMA_ID, SchemaIds
 from include.kafka.wire_format import HEADER_BYTES, MAGIC, MAX_KEY_BYTES
-from include.replay.avro_reading import reading
+from include.replay.avro.avro_reading import reading
 
 LOG = logging.getLogger(__name__)
 MICROS_PER_HOUR = 3600 * 1_000_000

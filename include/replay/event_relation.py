@@ -22,6 +22,7 @@ from include.replay.fold_sql import FoldSql, NotTranslatedError
 EVENTS = "events"
 EVENT_TIME = "occurredOn"
 ALWAYS = (PARTITION, OFFSET, EVENT_TIME)
+OWN = frozenset({"key", "is_source_key"})
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,8 @@ class EventRelation:
         # The key may use columns of which the fold uses none.
         of_fold = {first.casefold() for first, *_ in self.rules.columns}
         kept = [name for name in inner if name in ALWAYS or name.casefold() in of_fold]
+        if not OWN.isdisjoint(name.casefold() for name in kept):
+            raise NotTranslatedError(f"a rule uses a column that is named as one of {', '.join(sorted(OWN))}")
         named = f"SELECT *, {', '.join(_shared(self.model.event_schemas))} FROM batch"
         columns = ", ".join(f'{expression} AS "{name}"' for name, expression in inner.items())
         keyed = f'SELECT "{KEY}" AS "{KEY}:", {columns} FROM ({named})'

@@ -6,12 +6,14 @@ Also which versions of the read model an explanation shows and compares.
 import json
 from dataclasses import asdict, dataclass
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from include.declarations.read_model import ReadModel
 from include.errors import FoldlakeError
-from include.versions.version_record import ReadModelVersions, Version
+
+if TYPE_CHECKING:
+    from include.declarations.read_model import ReadModel
+    from include.versions.version_record import ReadModelVersions, Version
 
 # The module that explains a key, run with `python -m` and the arguments of ExplainArguments (key_explanation.py).
 PROGRAM = "include.replay.explain"
@@ -193,7 +195,9 @@ class NoVersionToExplainError(FoldlakeError):
     """The read model has no such version, or the module no longer has its fold."""
 
 
-def version_to_explain(record: ReadModelVersions | None, model: ReadModel, number: int | None) -> Version:
+def version_to_explain(
+    record: "ReadModelVersions | None", model: "ReadModel", number: int | None
+) -> "Version":
     """Return the version with this number, or the live one; raises NoVersionToExplainError.
 
     record: the version registry's, None if it has none of the read model.
@@ -216,7 +220,7 @@ def version_to_explain(record: ReadModelVersions | None, model: ReadModel, numbe
     return found
 
 
-def versions_to_compare(record: ReadModelVersions, model: ReadModel, shown: Version) -> list[Version]:
+def versions_to_compare(record: "ReadModelVersions", model: "ReadModel", shown: "Version") -> "list[Version]":
     """Return the other versions that have not ended and whose fold the module has, in ascending order."""
     others = {
         version.number: version for version in (*record.active, record.unfinished) if version is not None

@@ -16,9 +16,9 @@ from include.kafka.schema_registry import JOB_PATIENCE_S, SchemaRegistry
 from include.kafka.wire_format import HEADER_BYTES, MAGIC
 from include.position import POSITION_COLUMNS
 from include.quality.check import QualityError
-from include.replay.avro_columns import Column, NoColumnError, column_of
-from include.replay.avro_cursor import Cursor
-from include.replay.avro_reading import Read, reading
+from include.replay.avro.avro_columns import Column, NoColumnError, column_of
+from include.replay.avro.avro_cursor import Cursor
+from include.replay.avro.avro_reading import Read, reading
 from include.replay.columns import event_struct
 from include.replay.json_values import typed_value
 from include.settings import Settings

@@ -31,12 +31,12 @@ LOG = logging.getLogger("foldlake.explain")
 JOB = CHECKOUT / "spark_jobs" / "explain.py"
 
 
-class WithoutPandas:
-    """Keeps PyArrow from importing pandas, which takes longer than to read a small log: nothing here is a frame of it."""
+class WithoutOptional:
+    """Keeps PyArrow from importing pandas, and httpx from importing trio, which takes longer than to read a small log: neither is used."""
 
     def find_spec(self, name: str, *_: object) -> None:
-        """Raise ModuleNotFoundError for pandas; leave other modules to the finders after this one."""
-        if name == "pandas":
+        """Raise ModuleNotFoundError for these; leave other modules to the finders after this one."""
+        if name in {"pandas", "trio"}:
             raise ModuleNotFoundError(name)
 
 
@@ -45,7 +45,7 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)
     die_with_parent()
-    sys.meta_path.insert(0, WithoutPandas())
+    sys.meta_path.insert(0, WithoutOptional())
     given = ExplainArguments.parse(__doc__)
     settings = Settings()
     try:

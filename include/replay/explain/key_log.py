@@ -1,6 +1,6 @@
 """The events of one key in a table of DuckDB, and the state after each of them as an aggregate of a window."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,7 +35,7 @@ STRING_KINDS = frozenset({"string", "enum"})
 
 
 def is_record_key(model: ReadModel) -> bool:
-    """Return whether a read model's key is the Kafka key of its events' records, so that it determines their partition."""
+    """Return whether a read model's key, which is no function, is the Kafka key of its events' records, so that it determines their partition."""
     if model.rekeyed_from is not None:
         return True
     key = str(model.key)
@@ -53,6 +53,7 @@ def read_key_log(settings: Settings, model: ReadModel, key: str, revisions: Iter
 
     Raises NotTranslatedError, KafkaUnavailableError, RegistryUnavailableError.
     """
+    rules = [fold_sql(model, revision) for revision in sorted(set(revisions))]
     state = source_state(settings.kafka.bootstrap_servers, model.source_topic)
     since, partitions, record_key = state.starts, None, None
     if is_record_key(model):
@@ -63,7 +64,7 @@ def read_key_log(settings: Settings, model: ReadModel, key: str, revisions: Iter
             (own,),
         )
     batches = event_batches(settings, model, since, state.ends, partitions=partitions, record_key=record_key)
-    return TableKeyLog(model, key, revisions, (since, state.ends), batches)
+    return TableKeyLog(model, key, rules, (since, state.ends), batches)
 
 
 class TableKeyLog:
@@ -76,7 +77,7 @@ class TableKeyLog:
         self,
         model: ReadModel,
         key: str,
-        revisions: Iterable[int],
+        rules: Sequence[FoldSql],
         bounds: tuple[Offsets, Offsets],
         batches: Iterable[pa.RecordBatch],
     ) -> None:
@@ -85,13 +86,12 @@ class TableKeyLog:
         Args:
             model: the read model.
             key: the key.
-            revisions: the folds whose states are asked for.
+            rules: of the fold revisions whose states are computed.
             bounds: the offsets from which and up to which the log is read.
             batches: the events in it, as event_batches yields them.
 
-        Raises NotTranslatedError, and what `batches` raises.
+        Raises what `batches` raises.
         """
-        rules = [fold_sql(model, revision) for revision in sorted(set(revisions))]
         shown = {TIMESTAMP, EVENT_TYPE, *(type_column(schema.name) for schema in model.event_schemas)}
         columns = frozenset((name,) for name in shown).union(*(one.columns for one in rules))
         self.model = model

@@ -10,7 +10,7 @@ import pytest
 
 from include.kafka.avro.avro_types import avro_type
 from include.kafka.wire_format import HEADER_BYTES, header
-from include.replay.avro_cursor import Cursor
+from include.replay.avro.avro_cursor import Cursor
 from tests.support.avro.decoded_batches import (
     MILLIS,
     TEXT,

@@ -9,8 +9,8 @@ import pytest
 from include.kafka.avro.avro_types import avro_type
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import HEADER_BYTES
-from include.replay.avro_bytes import InvalidPayloadError, read_int, read_long
-from include.replay.avro_reading import reading
+from include.replay.avro.avro_bytes import InvalidPayloadError, read_int, read_long
+from include.replay.avro.avro_reading import reading
 from include.replay.decoding import EventType, RejectedError
 from tests.support.avro.payloads import varint
 

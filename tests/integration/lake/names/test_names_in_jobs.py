@@ -22,11 +22,11 @@ from spark_jobs.build_staging import build_staging
 from spark_jobs.compaction import compact
 from spark_jobs.compare_versions import compare_versions
 from spark_jobs.event_tables import append_new
+from spark_jobs.explain import explanation
 from spark_jobs.lake.live_lake import promote
 from spark_jobs.quality import verified_commit
 from spark_jobs.quality_check import check
 from tests.support.faults import tricky_names as tricky
-from tests.support.lake.explained_by_both import explained_by_both
 from tests.support.lake.folded_log import fold_log, make_first_version
 from tests.support.lake.registered_version import registered_version
 from tests.support.stream_process import EventSource
@@ -135,7 +135,7 @@ def test_a_rebuild_agrees_and_is_compared(log: Log) -> None:
 
 
 def test_an_explanation_shows_events_and_states(log: Log) -> None:
-    found = explained_by_both(log.spark, log.settings, log.model, "s1", None, 3, ())
+    found = explanation(log.spark, log.settings, log.model, "s1", None, 3, ())
 
     events = [number for number in range(log.count) if number % SUBJECTS == 1]
     shown = [*events[:3], *events[3:][-3:]]

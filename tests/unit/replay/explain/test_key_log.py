@@ -17,18 +17,19 @@ from include.declarations.event_types.event_columns import (
     TIMESTAMP,
     type_column,
 )
-from include.declarations.load import read_model
+from include.declarations.load import load_catalog
 from include.declarations.read_model import ReadModel
 from include.declarations.topic_options import EventsTopic, TopicOptions
 from include.kafka.avro.avro_types import avro_type
 from include.position import Offsets
 from include.replay.explain.key_log import TableKeyLog, is_record_key, is_writable
+from include.replay.fold_sql import NotTranslatedError, fold_sql
 from include.replay.log_events import event_schema
-from include.settings.systems import system_folder
+from include.settings.systems import known_systems, system_folder
 from include.versions.explanation import object_of
 
-BALANCE = read_model("balance")
-ORDERS = read_model("order-location", (system_folder("orders"),))
+EXAMPLES = load_catalog(tuple(map(system_folder, known_systems())))
+BALANCE, ORDERS = EXAMPLES.models["balance"], EXAMPLES.models["order-location"]
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ENDS = Offsets({0: 100})
 
@@ -54,7 +55,7 @@ def log_of(model: ReadModel, rows: list[dict[str, Any]], key: str = "me") -> Tab
     # In two batches.
     parts = [rows[: len(rows) // 2], rows[len(rows) // 2 :]]
     batches = [pa.RecordBatch.from_pylist(part, schema=event_schema(model)) for part in parts]
-    return TableKeyLog(model, key, [1], (Offsets(), ENDS), batches)
+    return TableKeyLog(model, key, [fold_sql(model, 1)], (Offsets(), ENDS), batches)
 
 
 def test_each_event_has_the_state_after_it() -> None:
@@ -126,12 +127,29 @@ def test_a_state_that_cannot_be_written_is_none() -> None:
     assert [one.state for one in found] == [None, '{"amount":1.00}']
 
 
+def test_a_rule_with_a_column_that_the_table_has_itself_is_left_to_spark() -> None:
+    model = replace(BALANCE, folds={1: {"amount": "sum(CASE WHEN key IS NOT NULL THEN amount END)"}})
+
+    with pytest.raises(NotTranslatedError, match="named as one of is_source_key, key"):
+        log_of(model, [])
+
+
 def test_a_value_out_of_range_is_left_to_spark() -> None:
     model = replace(BALANCE, folds={1: {"amount": "sum(amount * 1000000000000000000000)"}})
     log = log_of(model, [funds(n, "9999999999999999.00") for n in range(10)])
 
     with pytest.raises(duckdb.Error):
         log.folded_state(1, Offsets())
+
+
+@pytest.mark.parametrize("name", EXAMPLES.models)
+def test_the_rules_of_the_examples_are_computed(name: str) -> None:
+    model = EXAMPLES.models[name]
+    log = TableKeyLog(model, "me", [fold_sql(model, one) for one in model.folds], (Offsets(), ENDS), [])
+
+    for revision in model.folds:
+        assert log.explained_events(revision, Offsets(), 20, ()) == []
+        assert log.folded_state(revision, Offsets()).state is None
 
 
 def test_the_key_determines_the_partition_if_it_is_the_entity_of_all_events() -> None:

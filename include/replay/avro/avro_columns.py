@@ -14,8 +14,8 @@ from include.kafka.avro.avro_defaults import encoded_default
 from include.kafka.avro.avro_types import AvroField, AvroType, as_json, avro_type, is_number, without_null
 from include.kafka.avro.schema_resolution import is_readable, matching_fields, missing_field
 from include.kafka.logical_types import FIRST_DAY, FIRST_MICROS, LAST_DAY, LAST_MICROS, LogicalType
-from include.replay.avro_cursor import WORD_BYTES, Cursor, Flags, Longs
-from include.replay.avro_reading import LONG_DIGITS, reading
+from include.replay.avro.avro_cursor import WORD_BYTES, Cursor, Flags, Longs
+from include.replay.avro.avro_reading import LONG_DIGITS, reading
 from include.replay.columns import arrow_type
 
 # Reads a value of each payload, and moves the positions behind it. Where the payload is given up, the value has no meaning.

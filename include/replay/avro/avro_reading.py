@@ -22,7 +22,7 @@ from include.kafka.avro.schema_resolution import (
     missing_field,
 )
 from include.kafka.logical_types import FIRST_DAY, FIRST_MICROS, LAST_DAY, LAST_MICROS, LogicalType
-from include.replay.avro_bytes import (
+from include.replay.avro.avro_bytes import (
     InvalidPayloadError,
     end_of,
     read_block,

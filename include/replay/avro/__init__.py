@@ -1,0 +1,1 @@
+"""Avro payloads, read without Spark: one by one, or many at once."""
