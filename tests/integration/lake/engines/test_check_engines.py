@@ -1,4 +1,4 @@
-"""A check that is handed to Spark's job says so in its report, and that the engines disagree if Spark does not confirm a failure."""
+"""A check that is handed to Spark's job says so in its report; Spark decides what is wrong, and what it does not confirm is a finding."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from include.quality.check import CheckRequest, Mode, StoreName
-from include.quality.check_run import PASSED, SparkReason
+from include.quality.check_run import FAILED, PASSED, SparkReason
 from include.quality.report import summary_path
 from include.settings import CheckEngine, Settings
 from spark_jobs.quality_check import check
@@ -46,3 +46,17 @@ def test_a_failure_that_spark_does_not_confirm_is_a_finding(
 
     assert result.passed
     assert f"the engines disagree: DuckDB found {REFUTED}, and Spark did not" in result.verdict
+
+
+def test_the_verdict_on_a_wrong_record_is_sparks(settings: Settings) -> None:
+    ledger = CheckedLedger(settings.changed(check_engine=CheckEngine.AUTO), "wrong")
+    ledger.append(3, 2)
+    wrong, *right = ledger.records.values()
+    ledger.write_changelog([wrong.plus(cents=1), *right])
+
+    assert run_check(ledger.settings, request(ledger, "wrong")) == FAILED
+
+    summary = json.loads(summary_path(ledger.settings.home, "wrong").read_text(encoding="utf-8"))
+    assert not summary["passed"]
+    assert (summary["engine"], summary["failing_keys_total"]) == ("spark", 1)
+    assert summary["engine_reason"]
