@@ -83,13 +83,16 @@ def _explained(settings: Settings, given: ExplainArguments) -> Explanation:
     if served is None or not difference:
         return found
     LOG.warning("Spark explains the key as well, because %s", difference)
-    return _compared_with_spark(settings, given, found, served)
+    return compared_with_spark(settings, given, found, served)
 
 
-def _compared_with_spark(
+def compared_with_spark(
     settings: Settings, given: ExplainArguments, found: Explanation, served: ServedState
 ) -> Explanation:
-    """Return the explanation of Spark, with the difference of what is served; without Spark, that of DuckDB."""
+    """Return the explanation of Spark, or of DuckDB where there is no Spark, with its difference from what is served.
+
+    Raises NotExplainedError when the Spark job fails.
+    """
     if JOB.exists():
         given.result.unlink(missing_ok=True)
         status = subprocess.run(

@@ -29,6 +29,7 @@ def test_the_explanation_fits_80_columns() -> None:
         read_until={"3": 40_112},
         records_read=40_112,
         masked=("FundsAdded.name",),
+        difference="node-1 serves another state.",
     )
     console = Console(width=80, highlight=False)
 
@@ -40,6 +41,7 @@ def test_the_explanation_fits_80_columns() -> None:
     text = " ".join(" ".join(lines).split())
     assert "[7] in balance v1 (live, fold 1)" in text
     assert "1,002 events of balance, among 40,112 records read: partition 3 from offset 0 to 40,111." in text
+    assert "Fault: node-1 serves another state." in text
     assert "fold 2, no version yet 0 no record" in text
     assert "999 events not shown" in text
     assert "amount=10.00" in text

@@ -16,15 +16,17 @@ from pyspark.sql import SparkSession
 from include.declarations.load import read_model
 from include.declarations.read_model import ReadModel, StateField
 from include.kafka.topic_state import topic_state
-from include.position import Offsets
+from include.position import Offsets, Position
 from include.read_models.balance.events import FundsAdded, FundsWithdrawn
 from include.read_models.balance.model import READ_MODEL
+from include.replay.explain.__main__ import compared_with_spark
 from include.replay.explain.__main__ import explanation as by_duckdb
+from include.replay.explain.served_state import ServedState
 from include.replay.fold_sql import NotTranslatedError
 from include.settings import CHECKOUT, Settings, settings_environment
 from include.settings.systems import system_folder
 from include.versions.explanation import PROGRAM, Explanation, NoVersionToExplainError, object_of, steps
-from include.versions.key_explanation import VersionsOfKey, personal_fields
+from include.versions.key_explanation import ExplainArguments, VersionsOfKey, personal_fields
 from include.versions.registry import VersionRegistry, change
 from include.versions.version_record import ReadModelVersions, Stage, first_version
 from spark_jobs.explain import explanation
@@ -241,6 +243,29 @@ def test_the_program_lets_spark_explain_what_duckdb_cannot_fold(
     versions = VersionsOfKey.of(settings.kafka.bootstrap_servers, model, None)
     with pytest.raises(NotTranslatedError, match="its fold is a function"):
         by_duckdb(settings, model, "me", versions, LIMIT, ())
+
+
+def test_spark_decides_whether_a_served_record_differs(
+    settings: Settings, lake_spark: SparkSession, own_events: Sequence[FundsAdded], tmp_path: Path
+) -> None:
+    assert own_events
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "by_function.py").write_text(MODULE)
+    given = ExplainArguments(BY_FUNCTION, "me", None, LIMIT, False, tmp_path / "explanation.json")  # noqa: FBT003 - personal
+    wrong = replace(explained(lake_spark, settings, "me"), events=())
+    last = explained(lake_spark, settings, "me").events[-1]
+    assert last.state is not None
+    position = Position(last.partition, last.offset, last.number)
+
+    def difference(state: str) -> str:
+        served = ServedState("node-1", position, state)
+        with_folder = settings.changed(read_models_dir=tmp_path / "models")
+        return compared_with_spark(with_folder, given, wrong, served).difference
+
+    # That of this read model is the sum of all amounts.
+    total = sum(event.amount for event in own_events)
+    assert difference(f'{{"amount":{total}}}') == ""
+    assert f'give {{"amount":{total}}}' in difference(last.state)
 
 
 def test_an_unknown_key_has_no_events_and_no_state(

@@ -1,4 +1,4 @@
-"""The page of a key: it starts one job at a time, waits for its result, and shows it to people and to programs."""
+"""The page of a key: it starts one program at a time, waits for its result, and shows it to people and to programs."""
 
 import json
 import threading
@@ -52,11 +52,12 @@ EXPLANATION = Explanation(
     read_until={"1": 2_000},
     records_read=2_000,
     masked=("FundsAdded.name",),
+    difference='node-2 serves {"amount":9.00}.',
 )
 
 
 class Job:
-    """In place of the Spark job: writes the explanation once it may."""
+    """In place of the program: writes the explanation once it may."""
 
     def __init__(self) -> None:
         self.requests: list[ExplainRequest] = []
@@ -152,7 +153,16 @@ def test_a_browser_gets_a_page_that_reloads_itself_until_it_shows_the_events(
     assert "e&lt;1&gt;" in text
     assert 'href="/explain?readModel=balance&amp;key=a%2Fb&amp;version=2"' in text.replace("a/b", "a%2Fb")
     assert "2,000 records of" in text
+    assert "Fault: node-2 serves {&#34;amount&#34;:9.00}." in text
     assert "Left out, because they are personal: FundsAdded.name" in text
+
+
+def test_a_key_that_is_explained_at_once_is_answered_at_once(client: FlaskClient, job: Job) -> None:
+    job.may_end.set()
+
+    status, document = ask(client)
+
+    assert (status, document["difference"]) == (200, 'node-2 serves {"amount":9.00}.')
 
 
 def test_the_page_without_a_key_is_a_form(client: FlaskClient, job: Job) -> None:
