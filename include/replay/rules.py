@@ -133,4 +133,6 @@ def great_expectations() -> Any:  # noqa: ANN401 - the module
         warnings.simplefilter("ignore")
         import great_expectations  # noqa: PLC0415 - the import takes seconds
 
+    # The import sets a level of its own.
+    logging.getLogger("great_expectations.data_context.types.base").setLevel(logging.WARNING)
     return great_expectations
