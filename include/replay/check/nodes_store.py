@@ -5,6 +5,8 @@ import time
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from confluent_kafka import murmur2
 
 from include.nodes.node_url import PeerRule
@@ -17,6 +19,8 @@ from include.replay.check.target import CheckTarget
 
 # Few, because the nodes also serve lookups.
 READERS = 4
+# More keys are read with all others of their partition.
+LOOKED_UP_KEYS = 200
 # Of each replica, the records of some keys are read as applications read them: the node decodes them, and answers in JSON.
 ANSWERS = 100
 ANSWERS_OF_BATCH = 4
@@ -92,14 +96,17 @@ class NodesStore:
 
     def _read(self, replica: PartitionReplica) -> None:
         stored, partitions = self._stored, len(self._target.cut)
-        if stored.keys is not None:
+        if stored.keys is not None and len(stored.keys) <= LOOKED_UP_KEYS:
             own = [key for key in stored.keys if murmur2(key.encode(), partitions) == replica.partition]
             self._look_up(replica, own)
             return
         left_out: list[str] = []
+        wanted = None if stored.keys is None else pa.array(stored.keys, pa.string())
         model, number = self._target.model.name, self._target.version.number
         for batch in stream_records(replica, model, number, stored.sample, self._wait_s):
-            keys, values = batch.column("key").to_pylist(), batch.column("value").to_pylist()
+            # Before they are decoded.
+            found = batch if wanted is None else batch.filter(pc.is_in(batch.column("key"), wanted))
+            keys, values = found.column("key").to_pylist(), found.column("value").to_pylist()
             size = min(ANSWERS - len(left_out), ANSWERS_OF_BATCH, len(keys))
             chosen = sorted(random.sample(range(len(keys)), size), reverse=True)
             for row in chosen:

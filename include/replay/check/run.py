@@ -64,8 +64,8 @@ from include.stream.checkpoints import checkpoint_path, committed_offsets
 
 LOG = logging.getLogger("foldlake.quality")
 POLL_S = 0.5
-# More keys are read with all others of their partition.
-LOOKED_UP_KEYS = 200
+# Of more keys, the records are chosen by the database.
+KEYS_IN_MEMORY = 100_000
 
 
 def run_check(settings: Settings, request: CheckRequest) -> CheckResult:
@@ -186,7 +186,7 @@ class _Check:
         LOG.info("%d keys have events since they were verified", number)
         self._connection.execute("CREATE TABLE compared AS SELECT key FROM changed")
         self._stored.condition = "key IN (SELECT key FROM compared)"
-        if number <= LOOKED_UP_KEYS:
+        if number <= KEYS_IN_MEMORY:
             rows = self._connection.execute("SELECT key FROM compared").fetchall()
             self._stored.keys = [key for (key,) in rows]
 

@@ -116,10 +116,13 @@ def test_answers_say_that_they_are_old_while_the_driver_is_paused(
         events = ledger.random_events(84)
         source.append(events)
 
+        def youngest_lag_ms() -> int:
+            path = f"/api/customers.getBalance?customerId={events[0].customerId}"
+            return min(int(get(port, path).headers[LAG_HEADER]) for port in full_stack.query_ports)
+
         wait_until(lambda: readiness(full_stack) == {"degraded"}, "both nodes are degraded", 60)
-        for port in full_stack.query_ports:
-            answer = get(port, f"/api/customers.getBalance?customerId={events[0].customerId}")
-            assert int(answer.headers[LAG_HEADER]) > FRESH_S * 1000 - 2000
+        # A node can be degraded for a moment for another reason, such as a rebalance after the kills of the tests before.
+        wait_until(lambda: youngest_lag_ms() > FRESH_S * 1000 - 2000, "all answers say how old they are", 60)
         (fold,) = (f for f in read_stream_status(full_stack).of_kind(FlowKind.FOLD) if f.stage == "live")
         assert (fold.still_s or 0) > FRESH_S - 2
     wait_until(lambda: ledger.is_answered(full_stack), "balances are exact", RECOVERY_TIMEOUT_S, poll_s=0.5)

@@ -17,8 +17,16 @@ def checked_by_both(spark: SparkSession, settings: Settings, request: CheckReque
     other = run_check(settings, request)
     others = findings_of(other)
     for name, finding in findings_of(found).items():
-        assert others[name] == finding, f"{name} with DuckDB: {others[name]}, with Spark: {finding}"
+        of_spark, of_duckdb = _differing(finding, others[name])
+        assert of_duckdb == of_spark, f"{name} with DuckDB: {of_duckdb}, with Spark: {of_spark}"
     return found
+
+
+def _differing(left: Any, right: Any) -> tuple[Any, Any]:  # noqa: ANN401 - findings
+    """Return the items of two lists that the other one lacks; other values unchanged."""
+    if not isinstance(left, list):
+        return left, right
+    return [one for one in left if one not in right], [one for one in right if one not in left]
 
 
 def findings_of(result: CheckResult) -> dict[str, Any]:

@@ -62,19 +62,22 @@ class Record:
 class CheckedLedger:
     """The events of some customers, and the correct records.
 
-    key: the read model's key expression. history: key -> its correct record after each of its events.
+    key: the read model's key expression. module: of its declaration, a format of name and key. history: key -> its correct record after each of its events.
     """
 
     settings: Settings
     name: str
     key: str = CUSTOMER
+    module: str = MODULE
     history: dict[str, list[Record]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Create the read model: its module, topics and first version."""
         folder = self.settings.home / f"models-of-{self.name}"
         folder.mkdir()
-        (folder / f"{self.name.replace('-', '_')}.py").write_text(MODULE.format(name=self.name, key=self.key))
+        (folder / f"{self.name.replace('-', '_')}.py").write_text(
+            self.module.format(name=self.name, key=self.key)
+        )
         self.settings = self.settings.changed(read_models_dir=folder, quality_wait_s=2.0)
         self.model: ReadModel = read_model(self.name, (folder,))
         make_topics(self.settings, self.name)
