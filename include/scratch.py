@@ -3,6 +3,8 @@
 import os
 import secrets
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -27,6 +29,17 @@ def scratch_dir(root: Path) -> Path:
     _lock_of(own).try_acquire()
     own.mkdir()
     return own
+
+
+@contextmanager
+def scratch_folder(root: Path) -> Iterator[Path]:
+    """Use such a folder for a block of code, and remove it then."""
+    folder = scratch_dir(root)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        _lock_of(folder).path.unlink(missing_ok=True)
 
 
 def _lock_of(folder: Path) -> FileLock:

@@ -58,7 +58,7 @@ from include.replay.event_relation import EventRelation
 from include.replay.fold_sql import FoldSql, fold_sql, merge_sql
 from include.replay.log_events import event_batches, event_schema
 from include.replay.other_engine import OtherEngineError
-from include.scratch import scratch_dir
+from include.scratch import scratch_folder
 from include.settings import Settings
 from include.stream.checkpoints import checkpoint_path, committed_offsets
 
@@ -275,15 +275,15 @@ def _changelog_cut(target: CheckTarget) -> Offsets:
 @contextmanager
 def _database(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a database whose tables are in memory as far as they fit, and otherwise in this process's folder of temporary files."""
-    folder = scratch_dir(settings.home / "jobs")
-    config: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": f"{settings.lake.driver_memory_mb // 2}MB",
-        "temp_directory": str(folder / "spilled"),
-        "preserve_insertion_order": "false",
-    }
-    with closing(duckdb.connect(str(folder / "check.duckdb"), config=config)) as connection:
-        for statement in setup_statements(extension_folder(), ()):
-            connection.execute(statement)
-        connection.execute("SET python_enable_replacements = false")
-        add_functions(connection)
-        yield connection
+    with scratch_folder(settings.home / "jobs") as folder:
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "memory_limit": f"{settings.lake.driver_memory_mb // 2}MB",
+            "temp_directory": str(folder / "spilled"),
+            "preserve_insertion_order": "false",
+        }
+        with closing(duckdb.connect(str(folder / "check.duckdb"), config=config)) as connection:
+            for statement in setup_statements(extension_folder(), ()):
+                connection.execute(statement)
+            connection.execute("SET python_enable_replacements = false")
+            add_functions(connection)
+            yield connection

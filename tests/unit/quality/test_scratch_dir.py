@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from include.scratch import scratch_dir
+from include.quality.check import QualityError
+from include.scratch import scratch_dir, scratch_folder
 from include.settings import Settings
 from spark_jobs.quality.stores.nodes import spool_dir
 from stack.launchers.spark_submit import submit_environment
@@ -27,3 +28,15 @@ def test_the_scratch_dir_of_a_killed_check_is_removed_with_its_job(
     scratch_dir(tmp_path / "jobs")
 
     assert not killed.exists()
+
+
+def test_a_check_with_duckdb_leaves_no_folder_even_if_it_fails(tmp_path: Path) -> None:
+    def check() -> None:
+        with scratch_folder(tmp_path) as folder:
+            (folder / "check.duckdb").touch()
+            raise QualityError("no verdict")
+
+    with pytest.raises(QualityError):
+        check()
+
+    assert list(tmp_path.iterdir()) == []
