@@ -3,19 +3,25 @@
 The tables: `events` (include/replay/event_relation.py), `stored` (place, key, and the fields of a state record), `replicas` (see `Replica`).
 """
 
+import zlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import duckdb
+import pyarrow as pa
+from confluent_kafka import murmur2
+from duckdb.func import PythonUDFType
+from duckdb.sqltypes import DuckDBPyType
 
 from include.declarations.event_types.event_columns import OFFSET, PARTITION
 from include.declarations.read_model import ReadModel
 from include.position import SOURCE_OFFSET, SOURCE_PARTITION, Offsets
 from include.quality.check import UncheckableError
-from include.replay.check.functions import KEY_PARTITION
 from include.replay.event_relation import EVENTS
 from include.replay.fold_sql import FoldSql
 
+# Functions that DuckDB lacks.
+KEY_PARTITION, KEY_CRC = "key_partition", "key_crc"
 # The position of a key that no replica has: of all of its events.
 ALL_EVENTS = 2**63 - 1
 POSITIONS = f"""SELECT key, {SOURCE_OFFSET.name} AS position FROM stored
@@ -171,3 +177,20 @@ def _require_one_partition(connection: duckdb.DuckDBPyConnection, model: ReadMod
         WHERE key IN (SELECT key FROM log_keys WHERE {mixed} ORDER BY key LIMIT {NAMED_KEYS}) GROUP BY key ORDER BY key"""
     ).fetchall()
     raise UncheckableError.of_several_partitions(model.name, dict(named), *counted)
+
+
+def add_functions(connection: duckdb.DuckDBPyConnection) -> None:
+    """Add `key_partition(key, partitions)`, as Kafka's Java client computes it, and `key_crc(key)`, its CRC-32."""
+    kind, text, integer = PythonUDFType.ARROW, DuckDBPyType("VARCHAR"), DuckDBPyType("INTEGER")
+    connection.create_function(KEY_PARTITION, _partitions, [text, integer], integer, type=kind)
+    connection.create_function(KEY_CRC, _checksums, [text], DuckDBPyType("BIGINT"), type=kind)
+
+
+def _partitions(keys: pa.ChunkedArray, partitions: pa.ChunkedArray) -> pa.Array:
+    # A constant, repeated for each key.
+    number = partitions[0].as_py() if len(partitions) else 1
+    return pa.array([murmur2(key.encode(), number) for key in keys.to_pylist()], pa.int32())
+
+
+def _checksums(keys: pa.ChunkedArray) -> pa.Array:
+    return pa.array([zlib.crc32(key.encode()) for key in keys.to_pylist()], pa.int64())

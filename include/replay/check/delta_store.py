@@ -16,9 +16,8 @@ from include.quality.check import StoreName
 from include.replay.check.comparison import Replica, below
 from include.replay.check.state_records import PLACE
 from include.replay.check.stored_records import Reading, StoredRecords
-from include.replay.check.target import CheckTarget
+from include.replay.check.target import CheckTarget, OtherEngineError
 from include.replay.event_relation import EVENTS
-from include.replay.other_engine import OtherEngineError
 
 TABLE = "delta_table"
 

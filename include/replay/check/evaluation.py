@@ -54,7 +54,7 @@ MISSING_SHARES = """SELECT place, CAST(partition AS VARCHAR) AS partition,
 class Evaluation:
     """What is evaluated: the tables of a check, and what its stores have been read as.
 
-    cuts: those of the replicas. counts: None if all keys are compared. verified: what an incremental check goes on from.
+    cuts: those of the replicas. counts: None if all keys are compared. verified: the records from which an incremental check continues.
     """
 
     connection: duckdb.DuckDBPyConnection

@@ -10,8 +10,7 @@ import duckdb
 from include.declarations.event_types.event_columns import OFFSET, PARTITION
 from include.position import EVENT_COUNT, SOURCE_OFFSET, SOURCE_PARTITION, Offsets
 from include.quality.check import FullCheckNeededError
-from include.replay.check.comparison import POSITIONS, below
-from include.replay.check.functions import KEY_PARTITION
+from include.replay.check.comparison import KEY_PARTITION, POSITIONS, below
 from include.replay.event_relation import EVENTS
 from include.replay.fold_sql import FoldSql
 

@@ -59,7 +59,7 @@ class KeyCounts:
 class LogKeyNumbers:
     """The numbers of keys in the log.
 
-    cuts: those of the replicas. verified: what an incremental check goes on from, whose `log_keys` are those with events since; None: all are.
+    cuts: those of the replicas. verified: the records from which an incremental check continues; `log_keys` then has only the keys with later events. None: it has all keys.
     """
 
     def __init__(

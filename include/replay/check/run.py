@@ -35,6 +35,8 @@ from include.quality.check import (
 )
 from include.replay.check.changelog_store import ChangelogStore
 from include.replay.check.comparison import (
+    KEY_CRC,
+    add_functions,
     create_comparison,
     create_log_keys,
     create_replayed,
@@ -45,19 +47,17 @@ from include.replay.check.comparison import (
 )
 from include.replay.check.delta_store import DeltaStore
 from include.replay.check.evaluation import Evaluation
-from include.replay.check.functions import KEY_CRC, add_functions
 from include.replay.check.increment import create_changed, create_changed_log_keys, create_merged
 from include.replay.check.key_counts import KeyCounts
 from include.replay.check.marks import keep_verified
 from include.replay.check.nodes_store import NodesStore
 from include.replay.check.state_records import StateRecords
 from include.replay.check.stored_records import Reading, Store, StoredRecords
-from include.replay.check.target import CheckTarget
+from include.replay.check.target import CheckTarget, OtherEngineError
 from include.replay.check.verified_records import VerifiedFile, VerifiedRecords
 from include.replay.event_relation import EventRelation
 from include.replay.fold_sql import FoldSql, fold_sql, merge_sql
 from include.replay.log_events import event_batches, event_schema
-from include.replay.other_engine import OtherEngineError
 from include.scratch import scratch_folder
 from include.settings import Settings
 from include.stream.checkpoints import checkpoint_path, committed_offsets

@@ -6,12 +6,17 @@ from dataclasses import dataclass
 
 from include.declarations.load import read_model
 from include.declarations.read_model import ReadModel
+from include.errors import FoldlakeError
 from include.kafka.topic_state import source_state
 from include.position import Offsets
 from include.quality.check import CheckRequest, checked_version
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Version
+
+
+class OtherEngineError(FoldlakeError):
+    """DuckDB cannot check; the message says why."""
 
 
 @dataclass(frozen=True)

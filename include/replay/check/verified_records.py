@@ -37,7 +37,7 @@ ENGINE = f"duckdb {duckdb.__version__}"
 
 @dataclass(frozen=True)
 class VerifiedRecords:
-    """What an incremental check goes on from. marks: how far the stores of this check are verified."""
+    """The records from which an incremental check continues. marks: how far the stores of this check are verified."""
 
     tag: VerifiedTag
     marks: Mapping[str, VerifiedMark]

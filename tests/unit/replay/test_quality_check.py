@@ -30,7 +30,7 @@ from include.quality.check_run import (
 )
 from include.quality.history import last_runs
 from include.quality.report import Outcome, verdict_of
-from include.replay.other_engine import OtherEngineError
+from include.replay.check.target import OtherEngineError
 from include.replay.quality_check import CannotCheckError, check
 from include.settings import CHECKOUT, CheckEngine, Settings, settings_environment
 from tests.unit.quality.test_report import FAILED, PASSED, REQUEST

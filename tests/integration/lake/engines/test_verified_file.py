@@ -16,8 +16,8 @@ from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.rebuild.version_cleanup import find_leftovers
 from include.replay.check import target
 from include.replay.check.run import run_check
+from include.replay.check.target import OtherEngineError
 from include.replay.fold_sql import NotTranslatedError
-from include.replay.other_engine import OtherEngineError
 from include.settings import Settings
 from tests.support.lake.incremental_ledger import CHANGED, UNCHANGED, IncrementalLedger
 

@@ -14,6 +14,7 @@ from include.quality.check import FullCheckNeededError, UncheckableError
 from include.read_models.balance.model import READ_MODEL as BALANCE
 from include.replay.check.comparison import (
     Replica,
+    add_functions,
     create_comparison,
     create_log_keys,
     create_replayed,
@@ -22,7 +23,6 @@ from include.replay.check.comparison import (
     cuts_of,
     late_places,
 )
-from include.replay.check.functions import add_functions
 from include.replay.check.increment import create_changed, create_changed_log_keys, create_merged
 from include.replay.columns import event_struct
 from include.replay.event_relation import EventRelation
