@@ -20,7 +20,7 @@ from tests.support.unsupervised_driver import log_path, stream_driver
 from tests.support.waiting import wait_until
 
 POLL_S = 1.0
-# Kinds of processes, of which one runs at a time.
+# Kinds of processes. One of them runs at a time.
 OF_CHECKS = ("check with DuckDB", "check with Spark", "job server")
 STORES = (StoreName.LAKE, StoreName.NODES)
 

@@ -1,4 +1,4 @@
-"""Airflow tasks that run a Spark job, or a check of which the job is a part, and end when it ends."""
+"""Airflow tasks that run a Spark job, or a check that may need one. A task ends when its job or check ends."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence

@@ -60,7 +60,7 @@ class Replicas:
 
 
 class ReplicaUnavailableError(FoldlakeError):
-    """A node rejected a request for a partition, or did not respond within the timeout."""
+    """No node is ready, or a node rejected a request for a partition, or did not respond within the timeout."""
 
 
 class NodeClient:
@@ -95,6 +95,16 @@ class NodeClient:
             return found.are_complete
 
         wait_for(look, timeout_s=wait_s, poll_s=RETRY_S)
+        return found
+
+    def ready_replicas(self, wait_s: float) -> Replicas:
+        """Return the replicas as `replicas` does; raises ReplicaUnavailableError if none is ready."""
+        found = self.replicas(wait_s)
+        if not found.ready:
+            reason = "; ".join(found.unreachable) or "run `./foldlake status` to see whether the nodes run"
+            raise ReplicaUnavailableError(
+                f"No query node is ready to serve {self._model} v{self._version}: {reason}."
+            )
         return found
 
     def key_count(self, replica: PartitionReplica, deadline_s: float) -> int:

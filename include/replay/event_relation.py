@@ -32,7 +32,7 @@ class EventRelation:
     Beside these: `key`, the read model's; `is_source_key`, whether that is the key of the event's record; `record:partition`, `record:offset`
     and `occurredOn`.
 
-    only_key: the key of which events are added; None: of all keys.
+    only_key: only events of this key are added; None: those of all keys.
     """
 
     model: ReadModel
@@ -63,7 +63,7 @@ class EventRelation:
 
     def _query(self) -> str:
         inner = self._columns()
-        # The key may use columns of which the fold uses none.
+        # The key may use columns that the fold does not use.
         of_fold = {first.casefold() for first, *_ in self.rules.columns}
         kept = [name for name in inner if name in ALWAYS or name.casefold() in of_fold]
         if not OWN.isdisjoint(name.casefold() for name in kept):

@@ -55,7 +55,7 @@ def fold_sql(model: ReadModel, revision: int, window: str = "") -> FoldSql:
     Args:
         model: the read model.
         revision: of the fold.
-        window: the name of a window of which the state is; empty: it is that of a group of events.
+        window: the name of the window over which the state is computed; empty: the state is that of a group of events.
 
     Raises NotTranslatedError.
     """

@@ -12,7 +12,7 @@ from confluent_kafka import murmur2
 from include.nodes.node_url import PeerRule
 from include.nodes.record_client import NodeClient, PartitionReplica, ReplicaUnavailableError
 from include.nodes.record_stream import stream_records
-from include.quality.check import QualityError, StoreName
+from include.quality.check import StoreName
 from include.replay.check.comparison import Replica
 from include.replay.check.stored_records import Reading, StoredRecords
 from include.replay.check.target import CheckTarget
@@ -47,15 +47,7 @@ class NodesStore:
             target.version.number,
             model.declared_topic,
         )
-        self._replicas = self._client.replicas(self._wait_s)
-        if not self._replicas.ready:
-            reason = (
-                "; ".join(self._replicas.unreachable)
-                or "run `./foldlake status` to see whether the nodes run"
-            )
-            raise QualityError(
-                f"No query node is ready to serve {model.name} v{target.version.number}: {reason}."
-            )
+        self._replicas = self._client.ready_replicas(self._wait_s)
 
     def key_counts(self) -> dict[str, int]:
         """Return the number of keys of each partition on each node."""

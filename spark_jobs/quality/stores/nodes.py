@@ -27,7 +27,7 @@ from include.nodes.node_url import PeerRule
 from include.nodes.record_client import NodeClient, PartitionReplica, ReplicaUnavailableError
 from include.nodes.record_stream import RECORD_SCHEMA, stream_records
 from include.position import POSITION_COLUMNS
-from include.quality.check import QualityError, StoreName
+from include.quality.check import StoreName
 from spark_jobs.lake.changelog_batch import OFFSET
 from spark_jobs.quality.session import CheckSession
 from spark_jobs.quality.stores.base import FrameSample, Reading, StoreReplica
@@ -68,14 +68,7 @@ class NodesStore:
             target.version.number,
             model.declared_topic,
         )
-        self._replicas = self._client.replicas(self._wait_s)
-        if not self._replicas.ready:
-            reason = (
-                "; ".join(self._replicas.unreachable)
-                or "run `./foldlake status` to see whether the nodes run"
-            )
-            message = f"No query node is ready to serve {model.name} v{target.version.number}: {reason}."
-            raise QualityError(message)
+        self._replicas = self._client.ready_replicas(self._wait_s)
         self._spool = spool_dir()
         self._listings = 0
 

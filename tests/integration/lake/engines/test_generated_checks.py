@@ -22,7 +22,7 @@ from tests.support.changelog_writer import OCCURRED_ON
 from tests.support.lake.both_engines import checked_by_both
 from tests.support.lake.checked_ledger import CheckedLedger
 
-# Aggregates of several types and shapes, all of which can be merged.
+# Aggregates of several types and shapes. All of them can be merged.
 MODULE = """
 from foldlake import StateField, decimal_type
 from dataclasses import replace
