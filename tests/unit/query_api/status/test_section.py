@@ -53,10 +53,19 @@ def test_all_processes_of_a_node_share_one_reading(tmp_path: Path) -> None:
 
 
 def test_what_is_too_old_is_answered_and_read_again_in_the_background(tmp_path: Path) -> None:
-    values = iter(range(1000))
-    changing = section(tmp_path, lambda: next(values), max_age_s=0.0)
+    readings = iter(range(1000))
+    may_read_again = threading.Event()
+
+    def read() -> int:
+        reading = next(readings)
+        if reading:
+            may_read_again.wait(WAIT_S)
+        return reading
+
+    changing = section(tmp_path, read, max_age_s=0.0)
 
     assert changing.current(WAIT_S)["data"] == 0
+    may_read_again.set()
     wait_until(lambda: changing.current(0)["data"] > 0, "it is read again")
 
 
