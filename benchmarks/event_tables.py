@@ -18,9 +18,9 @@ from include.declarations.load import load_catalog
 from include.declarations.topic_tables import AUTO, TopicTable, topic_tables
 from include.kafka.topic_state import topic_state
 from include.lake.event_table_check import check_event_table
-from include.lake.log_comparison import compare_with_log
 from include.lake.sql_tables import connect
 from include.lake.tables import table_path
+from include.replay.table_proof import compare_with_log
 from include.settings import Settings
 from include.spark.lake_config import lake_config
 from spark_jobs.event_tables import Appends, append_new

@@ -10,8 +10,10 @@ import psutil
 from benchmarks.rebuild import PeakMemory
 from benchmarks.support.deposits import BALANCE, Deposits
 from benchmarks.support.report import print_environment
+from include.declarations.topic_tables import load_lake_catalog
 from include.quality.check import CheckRequest, Mode, StoreName
 from include.quality.report import summary_path
+from include.replay.table_proof import compare_with_log
 from include.settings import CheckEngine, Settings
 from include.status.measurement import read_stream_status
 from stack.launchers.direct_submit import run, run_check
@@ -56,8 +58,9 @@ def main() -> None:
             with stream_driver(settings):
                 wait_until_folded(settings, given.timeout)
                 assert run(settings, "promote_lake", ["--read-model", BALANCE.name]) == 0, "no lake table"
-                for mode in (Mode.FULL, Mode.SAMPLE):
-                    measure(settings, mode, given.events * factor)
+                prove_event_table(settings)
+                for mode, from_log in ((Mode.FULL, True), (Mode.FULL, False), (Mode.SAMPLE, False)):
+                    measure(settings, mode, given.events * factor, from_log=from_log)
     measure_increments(given)
 
 
@@ -138,10 +141,21 @@ def processor_s(settings: Settings) -> dict[str, float]:
     return used
 
 
-def measure(settings: Settings, mode: Mode, events: int) -> None:
+def prove_event_table(settings: Settings) -> None:
+    """Append all events to the topic's event table, and prove it against the log; print how long the proof takes, and that of nothing new."""
+    (table,) = load_lake_catalog(settings).of_topics.values()
+    assert run(settings, "event_tables", ["--event-table", table.name]) == 0, "not appended"
+    for text in ("first proof", "next proof"):
+        began_s = time.monotonic()
+        found = compare_with_log(settings, table)
+        assert found.is_exact, found
+        print(f"lake/{table.name}: {text} {time.monotonic() - began_s:.1f} s: {found}", flush=True)
+
+
+def measure(settings: Settings, mode: Mode, events: int, *, from_log: bool) -> None:
     """Run a check, and print its duration and peak memory."""
-    name = f"benchmark-{mode}"
-    request = CheckRequest(BALANCE.name, STORES, mode, name)
+    name = f"benchmark-{mode}-{from_log}"
+    request = CheckRequest(BALANCE.name, STORES, mode, name, from_log=from_log)
     began_s = time.monotonic()
     with PeakMemory(settings) as memory:
         status = run_check(settings, request)
@@ -149,6 +163,7 @@ def measure(settings: Settings, mode: Mode, events: int) -> None:
     result = json.loads(summary_path(settings.home, name).read_text(encoding="utf-8"))
     assert status == 0, result["verdict"]
     peak_mb = max(memory.peak_mb[kind] for kind in OF_CHECKS)
+    print(f"          {result['event_sources']}")
     print(
         f"quality   {result['engine']:<7}{mode:<7}{events:>11,} events, {result['keys']:>9,} records of lake and nodes: {seconds:6.1f} s, of "
         f"which {result['duration_s']:6.1f} s checking; {peak_mb:,.0f} MB at most"

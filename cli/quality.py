@@ -21,7 +21,7 @@ SHOWN_KEYS = 20
 ValueT = TypeVar("ValueT", bound=StrEnum)
 
 
-def run(
+def run(  # noqa: PLR0913, PLR0917 - the options of the command
     read_model: Annotated[str, typer.Argument(help="The read model or event table.")] = "balance",
     sample: Annotated[
         bool, typer.Option("--sample/--full", help="Check a sample of the keys, or all keys.")
@@ -38,6 +38,9 @@ def run(
     version: Annotated[
         int, typer.Option(min=0, help="Version to check, only with --now. 0: the live version.")
     ] = 0,
+    from_log: Annotated[
+        bool, typer.Option("--from-log", help="Read all events from the log, also those of an event table.")
+    ] = False,
     now: Annotated[bool, typer.Option("--now", help="Run the check without Airflow.")] = False,
     listing: Annotated[
         bool, typer.Option("--list", help="List the latest results, without running a check.")
@@ -47,7 +50,7 @@ def run(
 
     Starts a run of Airflow's DAG `quality` and follows it. The exit code is 0 when the check passed, 1 when it failed,
     75 when it could not be run, 69 when the read model cannot be checked. docs/quality.md describes the checks. An event table is checked
-    at once, without Airflow; no option applies.
+    at once, without Airflow; of the options, only --from-log applies.
 
     Examples:
       ./foldlake quality
@@ -56,7 +59,7 @@ def run(
 
       ./foldlake quality --mode incremental
 
-      ./foldlake quality --now
+      ./foldlake quality --now --from-log
 
       ./foldlake quality --list
     """
@@ -76,23 +79,28 @@ def run(
     table = load_lake_catalog(settings).event_tables.get(read_model)
     if table is not None:
         require_up(settings, (KAFKA, REGISTRY))
-        raise typer.Exit(_check_event_table(console, settings, table))
+        raise typer.Exit(_check_event_table(console, settings, table, from_log=from_log))
     declared(read_model, settings.declaration_folders)
     chosen = _chosen("--mode", Mode, mode) if mode else Mode.SAMPLE if sample else Mode.FULL
     names = tuple(_chosen("--stores", StoreName, name.strip()) for name in stores.split(","))
-    request = CheckRequest(read_model, names, chosen, "", version or None)
+    request = CheckRequest(read_model, names, chosen, "", version or None, from_log)
     require_up(settings, (KAFKA, REGISTRY) if now else (KAFKA, AIRFLOW))
     name = _now(settings, request) if now else _by_airflow(console, settings, request)
     raise typer.Exit(_show(console, settings.home, name))
 
 
-def _check_event_table(console: "Console", settings: "Settings", table: "AppendedTable") -> int:
+def _check_event_table(
+    console: "Console", settings: "Settings", table: "AppendedTable", *, from_log: bool
+) -> int:
     """Check an event table, print the result, and return the exit code."""
     from include.lake.event_table_check import EventTableMissingError, check_event_table
-    from include.lake.log_comparison import compare_with_log
+    from include.replay.table_proof import compare_with_log
 
     try:
-        results = (check_event_table(settings.lake_root, table), compare_with_log(settings, table))
+        results = (
+            check_event_table(settings.lake_root, table),
+            compare_with_log(settings, table, from_log=from_log),
+        )
     except EventTableMissingError as error:
         console.print(str(error), style="yellow", highlight=False, markup=False, soft_wrap=True)
         return 69
@@ -143,6 +151,7 @@ def _by_airflow(console: "Console", settings: "Settings", request: "CheckRequest
         "read_model": request.read_model,
         "mode": str(request.mode),
         "stores": list(map(str, request.stores)),
+        "from_log": request.from_log,
     }
     wanted = RunToFollow(
         f"quality check of {request.read_model}",

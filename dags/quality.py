@@ -34,9 +34,12 @@ It runs
   **no run is started** if nothing is new, and within nine times the duration of the last check after a compaction: the task `check_due_<model>` of
   the DAG `compaction` is then skipped, and says so;
 * **every day at 03:00 UTC**, on all keys;
-* of an event table **after each append, and every day**: the number of its rows, and that each event is in it once; every day and
-  manually, also that each event of the log is in it;
+* of an event table **after each append, and every day**: the number of its rows, and that each event of the log is one row with the same
+  values. After an append, rows that were compared before are compared by their digest; every day, all rows are compared with the log;
 * **manually**: press **Trigger** and choose what to check.
+
+A check of all keys, or of a sample, reads the events from the topic's event table as far as it is proved against the log, and the others from
+the log. **From the log** reads all of them there.
 
 | task | meaning | what to do |
 |---|---|---|
@@ -75,6 +78,12 @@ FORM = {
         minItems=1,
         title="Stores",
         description="lake: the analysts' table. nodes: the store of each query node. changelog, staging: those of a version being built.",
+    ),
+    "from_log": Param(
+        False,  # noqa: FBT003 - the form's default
+        type="boolean",
+        title="From the log",
+        description="Read all events from the log, also those that were proved to be in an event table.",
     ),
 }
 

@@ -79,7 +79,9 @@ class CheckStores(SparkJobOperator):
                     f"{left_s:.0f} s. {last_check_text(settings.home, self.read_model)}"
                 )
         name = self.check_of(run.run_id)
-        arguments = job_arguments(CheckRequest(self.read_model, stores, mode, name))
+        arguments = job_arguments(
+            CheckRequest(self.read_model, stores, mode, name, from_log=is_from_log(context))
+        )
         try:
             with file_lock(check_lock(settings, self.read_model), wait_s=LOCK_WAIT_S):
                 link = run_check_job(
@@ -106,7 +108,7 @@ class CheckStores(SparkJobOperator):
 
 
 class CheckEventTables(BaseOperator):
-    """Checks that event tables have each event once: daily, after each append, and as the form specifies; all but after an append, against the log.
+    """Checks that event tables have each event of the log once, with its values: after each append, daily from the log, and as the form specifies.
 
     group: the name of their asset; that of the table, if there is one. A failed check fails the task without retry, and is posted to the
     webhook.
@@ -120,23 +122,22 @@ class CheckEventTables(BaseOperator):
         """Check the tables for which this run is."""
         # Not when DAGs are parsed.
         from include.lake.event_table_check import EventTableMissingError, check_event_table  # noqa: PLC0415
-        from include.lake.log_comparison import compare_with_log  # noqa: PLC0415
+        from include.replay.table_proof import compare_with_log  # noqa: PLC0415
 
         settings = Settings()
-        is_after_append = kind_of(context["dag_run"].run_type) == ASSET_TRIGGERED
+        # Once a day, so that a change of the log is noticed, too.
+        from_log = is_from_log(context) or kind_of(context["dag_run"].run_type) == SCHEDULED
         checked: dict[str, dict[str, int]] = {}
         missing, failures = "", []
         for table in self._due(context):
             try:
-                results = (
-                    check_event_table(settings.lake_root, table),
-                    *(() if is_after_append else (compare_with_log(settings, table),)),
-                )
+                check = check_event_table(settings.lake_root, table)
+                comparison = compare_with_log(settings, table, from_log=from_log)
             except EventTableMissingError as error:
                 missing = str(error)
                 continue
-            checked[table.name] = event_table_details(*results)
-            for found in results:
+            checked[table.name] = event_table_details(check, comparison)
+            for found in (check, comparison):
                 self.log.info("lake/%s: %s", table.name, found)
                 if not found.is_exact:
                     failures.append(f"The check of event table {table.name} failed: {found}.")
@@ -157,6 +158,11 @@ class CheckEventTables(BaseOperator):
                 return list(self._tables) if lake_asset(self._group) in changed else []
             case _:
                 return list(self._tables)
+
+
+def is_from_log(context: Any) -> bool:  # noqa: ANN401 - Airflow's
+    """Return whether a run was requested that reads all events from the log."""
+    return kind_of(context["dag_run"].run_type) == MANUAL and bool(context["params"].get("from_log"))
 
 
 def run_check_job(home: Path, reports_base_url: str, name: str, job: Callable[[], object]) -> str:

@@ -15,7 +15,7 @@ from include.settings import Settings
 
 if TYPE_CHECKING:
     from include.lake.event_table_check import EventTableCheck
-    from include.lake.log_comparison import LogComparison
+    from include.replay.table_proof import LogComparison
 
 # DAG files are read every 30 s, and at the start of each task: a node on the same machine answers within milliseconds.
 TIMEOUT_S = 0.5
@@ -81,12 +81,13 @@ def check_details(result: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def event_table_details(
-    check: "EventTableCheck", comparison: "LogComparison | None" = None
-) -> dict[str, int]:
-    """Return what a check of an event table found: its rows, and, if it was compared with the log, how many events of it."""
-    compared = {} if comparison is None else {"compared_with_log": comparison.compared}
-    return {"rows": check.rows, **compared}
+def event_table_details(check: "EventTableCheck", comparison: "LogComparison") -> dict[str, int]:
+    """Return what a check of an event table found: its rows, and how many of them were compared with the log now, and before."""
+    return {
+        "rows": check.rows,
+        "compared_with_log": comparison.compared,
+        "proved_before": comparison.proved,
+    }
 
 
 def _json(offsets: Offsets) -> dict[str, int]:

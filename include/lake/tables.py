@@ -28,6 +28,11 @@ def verified_file(lake_root: str, model: str, version: int) -> str:
     return f"{verified_path(lake_root, model, version)}.parquet"
 
 
+def proof_file(lake_root: str, event_table: str) -> str:
+    """Return the file that says up to where an event table is proved against the log."""
+    return f"{lake_root}/_verified/{event_table}.json"
+
+
 def quality_path(lake_root: str) -> str:
     """Return the table of the quality checks' results."""
     return f"{lake_root}/_quality"

@@ -71,13 +71,17 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True)
 class CheckRequest:
-    """The read model, stores and mode to check; `version` None means the live version."""
+    """The read model, stores and mode to check; `version` None means the live version.
+
+    from_log: read all events from the log, also those that an event table has.
+    """
 
     read_model: str
     stores: tuple[StoreName, ...]
     mode: Mode
     run_id: str
     version: int | None = None
+    from_log: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,7 @@ class CheckResult:
     places: the replicas of each store, as text.
     full_check_reason: why all keys were checked although an incremental check was requested; empty if not. `request` has the mode that ran.
     verified: store -> how far it is verified now; empty unless the check passed and kept verified records.
+    event_sources: where the events were read from, in words.
     engine: the one that compared the records, `duckdb` or `spark`. engine_reason: why Spark, where DuckDB might have checked; else empty.
     """
 
@@ -153,6 +158,7 @@ class CheckResult:
     all_keys: int = 0
     unwritten: tuple[str, ...] = ()
     unwritten_total: int = 0
+    event_sources: str = ""
     engine: str = ""
     engine_reason: str = ""
 
@@ -254,6 +260,7 @@ def job_arguments(request: CheckRequest) -> list[str]:
         *("--mode", request.mode.value),
         *("--stores", ",".join(request.stores)),
         *("--run-id", request.run_id),
+        *(("--from-log",) if request.from_log else ()),
     ]
 
 

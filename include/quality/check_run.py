@@ -89,6 +89,9 @@ def parse(arguments: Sequence[str]) -> tuple[CheckRequest, SparkReason]:
     parser.add_argument(
         "--run-id", required=True, help="identifies the run in the table of results and in the report"
     )
+    parser.add_argument(
+        "--from-log", action="store_true", help="read all events from the log, also those of an event table"
+    )
     parser.add_argument("--engine-reason", default="", help="why Spark checks and not DuckDB")
     parser.add_argument("--disputed", default="", help="what a failed check with DuckDB has found")
     options = parser.parse_args(arguments)
@@ -98,7 +101,9 @@ def parse(arguments: Sequence[str]) -> tuple[CheckRequest, SparkReason]:
         parser.error(f"--stores: {error}; allowed: {', '.join(StoreName)}")
     if not stores:
         parser.error("--stores: name at least one")
-    request = CheckRequest(options.read_model, stores, Mode(options.mode), options.run_id, options.version)
+    request = CheckRequest(
+        options.read_model, stores, Mode(options.mode), options.run_id, options.version, options.from_log
+    )
     return request, SparkReason(options.engine_reason, options.disputed)
 
 

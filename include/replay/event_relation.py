@@ -16,6 +16,7 @@ from include.declarations.event_types.event_columns import (
     type_column,
 )
 from include.declarations.read_model import ReadModel
+from include.errors import FoldlakeError
 from include.kafka.record_schema import RecordSchema
 from include.replay.fold_sql import FoldSql, NotTranslatedError
 
@@ -23,6 +24,10 @@ EVENTS = "events"
 EVENT_TIME = "occurredOn"
 ALWAYS = (PARTITION, OFFSET, EVENT_TIME)
 OWN = frozenset({"key", "is_source_key"})
+
+
+class ColumnsMissingError(FoldlakeError):
+    """Rows lack a column that the rules use; the message says which."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +53,27 @@ class EventRelation:
     def append(self, connection: duckdb.DuckDBPyConnection, batch: pa.RecordBatch) -> None:
         """Add events, in batches as include/replay/log_events.py yields them."""
         connection.register("batch", batch)
-        inserted = f"INSERT INTO {EVENTS} {self._query()}"
-        if self.only_key is None:
-            connection.execute(inserted)
-        else:
-            connection.execute(f"{inserted} AND key = ?", [self.only_key])
+        self._insert(connection, self._query())
         connection.unregister("batch")
+
+    def append_rows(self, connection: duckdb.DuckDBPyConnection, rows: str) -> None:
+        """Add the events of a query, which has the columns of the batches, but neither `record:key` nor `record:timestamp`. Other columns of the table are null.
+
+        `is_source_key` is false, which makes no difference unless a key has events in several partitions: no record has its own key there.
+
+        Raises ColumnsMissingError where the rules use a column that the query lacks.
+        """
+        query = self._query(rows, is_source_key="false")
+        try:
+            found, wanted = (
+                connection.execute(f"SELECT column_name, column_type FROM (DESCRIBE {described})").fetchall()
+                for described in (query, EVENTS)
+            )
+        except duckdb.BinderException as error:
+            raise ColumnsMissingError(str(error)) from error
+        if not set(found) <= set(wanted):
+            raise ColumnsMissingError(", ".join(name for name, _ in sorted(set(found) - set(wanted))))
+        self._insert(connection, query)
 
     def count(self, connection: duckdb.DuckDBPyConnection) -> int:
         """Return the number of events."""
@@ -61,19 +81,29 @@ class EventRelation:
         assert row is not None  # noqa: S101 - an aggregate without groups has one row
         return int(row[0])
 
-    def _query(self) -> str:
+    def _insert(self, connection: duckdb.DuckDBPyConnection, query: str) -> None:
+        inserted = f"INSERT INTO {EVENTS} BY NAME {query}"
+        if self.only_key is None:
+            connection.execute(inserted)
+        else:
+            connection.execute(f"{inserted} AND key = ?", [self.only_key])
+
+    def _query(self, rows: str = "batch", is_source_key: str = "") -> str:
+        """Return the events of some rows. is_source_key: as a condition; empty: the rows have the keys of their records."""
         inner = self._columns()
         # The key may use columns that the fold does not use.
         of_fold = {first.casefold() for first, *_ in self.rules.columns}
         kept = [name for name in inner if name in ALWAYS or name.casefold() in of_fold]
         if not OWN.isdisjoint(name.casefold() for name in kept):
             raise NotTranslatedError(f"a rule uses a column that is named as one of {', '.join(sorted(OWN))}")
-        named = f"SELECT *, {', '.join(_shared(self.model.event_schemas))} FROM batch"
+        named = f"SELECT *, {', '.join(_shared(self.model.event_schemas))} FROM {rows}"
         columns = ", ".join(f'{expression} AS "{name}"' for name, expression in inner.items())
-        keyed = f'SELECT "{KEY}" AS "{KEY}:", {columns} FROM ({named})'
+        own = "" if is_source_key else f'"{KEY}" AS "{KEY}:", '
+        keyed = f"SELECT {own}{columns} FROM ({named})"
         names = ", ".join(f'"{name}"' for name in kept)
         key = self.rules.key
-        events = f'SELECT {key} AS key, "{KEY}:" = {key} AS is_source_key, {names} FROM ({keyed})'
+        is_source_key = is_source_key or f'"{KEY}:" = {key}'
+        events = f"SELECT {key} AS key, {is_source_key} AS is_source_key, {names} FROM ({keyed})"
         # An event without a key is a dead letter, as is one of a re-keyed topic whose record has another key.
         return f"SELECT * FROM ({events}) WHERE {'is_source_key' if self.model.rekeyed_from else 'key IS NOT NULL'}"
 

@@ -1,12 +1,13 @@
 """Reads the events of a read model from its source topic as Arrow batches, without Spark."""
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 
 import pyarrow as pa
 from confluent_kafka import Consumer, Message, TopicPartition
 
+from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.read_model import ReadModel
 from include.errors import KafkaUnavailableError
 from include.kafka.log_reading import READ_TIMEOUT_S, log_consumer, offset_bounds_of
@@ -41,16 +42,43 @@ def event_batches(
     record_key: bytes | None = None,
     on_read: Callable[[int], None] = lambda _: None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the events that can be decoded, with the columns of `event_schema`, in the order of each partition.
+    """Yield the events of a read model with the columns of `event_schema`: see `topic_batches`.
+
+    model: the read model, with the start of the version (`ReadModel.reading`), below which no offset is read.
+    since: the offset to start at in each partition; None: the first one.
+    """
+    start = model.starts.merge(since or {})
+    return topic_batches(
+        settings,
+        model.events,
+        start,
+        until,
+        partitions=partitions,
+        record_key=record_key,
+        on_read=on_read,
+    )
+
+
+def topic_batches(
+    settings: Settings,
+    events: TopicEvents,
+    since: Offsets,
+    until: Offsets,
+    *,
+    partitions: Collection[int] | None = None,
+    record_key: bytes | None = None,
+    on_read: Callable[[int], None] = lambda _: None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the events of a topic that can be decoded, in the order of each partition.
 
     Partitions are mixed. No batch is empty, or has more than BATCH_RECORDS events. The rule that a re-keyed topic has for the keys of its
-    records (`model.events.record_key`) is left to the caller, since it is an expression.
+    records (`events.record_key`) is left to the caller, since it is an expression.
 
     Args:
         settings: of Kafka and the registry.
-        model: the read model, with the start of the version (`ReadModel.reading`), below which no offset is read.
-        since: the offset to start at in each partition; None: the first one. Records that the log no longer has are absent.
-        until: the end offset of each partition of the source topic.
+        events: the topic, and the event types that are decoded.
+        since: the offset to start at in each partition. Records that the log no longer has are absent.
+        until: the end offset of each partition of the topic.
         partitions: those to read; None: all.
         record_key: decode only records with this key; None: all.
         on_read: called with the number of records that were read since its last call, whether they are decoded or not.
@@ -59,34 +87,70 @@ def event_batches(
         KafkaUnavailableError: the brokers do not respond in time.
         RegistryUnavailableError: the schema registry does not.
     """
-    events, start = model.events, model.starts.merge(since or {})
-    looked_up: set[int] = set()
-
-    def decoder() -> BatchDecoder:
-        ids = known_schema_ids(settings, events.topic, looked_up)
-        return BatchDecoder(events.readers, RecordDecoder.of(events.readers, ids, len(until)))
-
+    decode = _TopicDecoder(settings, events, len(until))
     with closing(log_consumer(settings.kafka.bootstrap_servers)) as consumer:
         ranges = {
-            partition: (max(low, start.of(partition)), end)
+            partition: (max(low, since.of(partition)), end)
             for partition, end in until.items()
-            if (partitions is None or partition in partitions) and start.of(partition) < end
+            if (partitions is None or partition in partitions) and since.of(partition) < end
             for low, _ in (offset_bounds_of(consumer, events.topic, partition),)
         }
-        decode = decoder()
         for records in record_batches(consumer, events.topic, ranges, record_key, on_read):
-            while True:
-                try:
-                    batch = decode.decode(records)
-                    break
-                except UnknownSchemaIdError as error:
-                    LOG.info(
-                        "looking up schema id %d, which is of another subject, or of none", error.schema_id
-                    )
-                    looked_up.add(error.schema_id)
-                    decode = decoder()
+            batch = decode.batch(records)
             if batch.num_rows:
                 yield batch
+
+
+def events_at(
+    settings: Settings, events: TopicEvents, ends: Offsets, positions: Mapping[int, Sequence[int]]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the events at these offsets of partitions, as far as the log still has them and they can be decoded.
+
+    ends: of all partitions of the topic. positions: partition -> offsets. Errors as those of `topic_batches`.
+    """
+    if not positions:
+        return
+    decode = _TopicDecoder(settings, events, len(ends))
+    with closing(log_consumer(settings.kafka.bootstrap_servers)) as consumer:
+        bounds = {p: offset_bounds_of(consumer, events.topic, p) for p in positions}
+        kept = {
+            p: [offset for offset in offsets if bounds[p][0] <= offset < bounds[p][1]]
+            for p, offsets in positions.items()
+        }
+        for number in range(max(map(len, kept.values()), default=0)):
+            ranges = {
+                p: (offsets[number], offsets[number] + 1)
+                for p, offsets in kept.items()
+                if number < len(offsets)
+            }
+            for records in record_batches(consumer, events.topic, ranges):
+                yield decode.batch(records)
+
+
+class _TopicDecoder:
+    """Decodes the records of a topic; looks up schema ids that it does not know."""
+
+    def __init__(self, settings: Settings, events: TopicEvents, partitions: int) -> None:
+        self._settings = settings
+        self._events = events
+        self._partitions = partitions
+        self._looked_up: set[int] = set()
+        self._decoder = self._new_decoder()
+
+    def batch(self, records: Records) -> pa.RecordBatch:
+        """Return the events among the records."""
+        while True:
+            try:
+                return self._decoder.decode(records)
+            except UnknownSchemaIdError as error:
+                LOG.info("looking up schema id %d, which is of another subject, or of none", error.schema_id)
+                self._looked_up.add(error.schema_id)
+                self._decoder = self._new_decoder()
+
+    def _new_decoder(self) -> BatchDecoder:
+        readers = self._events.readers
+        ids = known_schema_ids(self._settings, self._events.topic, self._looked_up)
+        return BatchDecoder(readers, RecordDecoder.of(readers, ids, self._partitions))
 
 
 def record_batches(

@@ -74,7 +74,8 @@ def _install_with_uv(layout: Layout, environment: str, base_python: str, *, from
     settings = {**os.environ, **uv_environment(layout.python("bootstrap"))}
     make: list[str | Path] = [uv, "venv", "--quiet", "--clear", "--python", base_python, directory]
     sync: list[str | Path] = [uv, "pip", "sync", "--quiet", "--python", layout.python(environment)]
-    sync += ["--require-hashes", REQUIREMENTS[environment]]
+    # Programs start in half the time, also where they may not write the bytecode, or must not (PYTHONDONTWRITEBYTECODE).
+    sync += ["--compile-bytecode", "--require-hashes", REQUIREMENTS[environment]]
     if from_scratch:
         _run(make, settings)
     try:

@@ -13,15 +13,13 @@ An incremental check reads the events since the stores were verified, and the re
 import logging
 import time
 import zlib
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from math import ceil
 
 import duckdb
 
-from include.lake.sql_tables import extension_folder, setup_statements
 from include.lake.tables import staging_path, table_path
 from include.nodes.record_requests import KeySample
 from include.position import Offsets
@@ -47,6 +45,7 @@ from include.replay.check.comparison import (
 )
 from include.replay.check.delta_store import DeltaStore
 from include.replay.check.evaluation import Evaluation
+from include.replay.check.event_source import EventSource
 from include.replay.check.increment import create_changed, create_changed_log_keys, create_merged
 from include.replay.check.key_counts import KeyCounts
 from include.replay.check.marks import keep_verified
@@ -55,10 +54,8 @@ from include.replay.check.state_records import StateRecords
 from include.replay.check.stored_records import Reading, Store, StoredRecords
 from include.replay.check.target import CheckTarget, OtherEngineError
 from include.replay.check.verified_records import VerifiedFile, VerifiedRecords
-from include.replay.event_relation import EventRelation
+from include.replay.database import check_database
 from include.replay.fold_sql import FoldSql, fold_sql, merge_sql
-from include.replay.log_events import event_batches, event_schema
-from include.scratch import scratch_folder
 from include.settings import Settings
 from include.stream.checkpoints import checkpoint_path, committed_offsets
 
@@ -101,7 +98,8 @@ def _run(settings: Settings, request: CheckRequest) -> CheckResult:
         dict(target.cut),
     )
     with ExitStack() as resources:
-        connection = resources.enter_context(_database(settings))
+        connection = resources.enter_context(check_database(settings))
+        add_functions(connection)
         return _Check(target, request, rules, connection, resources).run()
 
 
@@ -120,7 +118,7 @@ class _Check:
         self._request = request
         self._connection = connection
         self._rules = rules
-        self._events = EventRelation(target.model, rules)
+        self._events = EventSource(connection, target, rules, from_log=request.from_log)
         records = StateRecords(target.settings, target.model, target.version.fold_revision)
         self._stored = StoredRecords(connection, records)
         self._stores: list[Store] = []
@@ -137,21 +135,20 @@ class _Check:
         """Return the result, without its start and duration."""
         target, request, connection = self._target, self._request, self._connection
         counts = KeyCounts(self._stores) if request.mode is not Mode.FULL else None
-        self._events.create(connection, event_schema(target.model))
         if request.mode is Mode.INCREMENTAL:
             self._verified = self._file.read(connection, request.stores)
             self._require_continued(self._verified)
-            self._read_events(self._verified.since, target.cut)
+            self._events.read_log(self._verified.since, target.cut)
             self._limit_to_changed()
         else:
             self._limit_to_sample(counts)
-            self._read_events(Offsets(), target.cut)
+            self._events.read_all(target.cut)
         readings = [self._read(store) for store in self._stores]
         cuts = cuts_of(replica for reading in readings for replica in reading.replicas)
         create_replicas(connection, (replica for reading in readings for replica in reading.replicas), cuts)
         self._require(cuts)
         self._wait_for_late()
-        self._read_events(target.cut, target.ends())
+        self._events.read_log(target.cut, target.ends())
         if self._verified is not None:
             create_changed(connection)
         self._require(cuts)
@@ -167,7 +164,7 @@ class _Check:
             counts,
             self._verified,
         )
-        result = evaluation.result()
+        result = replace(evaluation.result(), event_sources=self._events.description)
         if not result.passed or request.mode is Mode.SAMPLE or self._file.fingerprint is None:
             return result
         return replace(result, verified=keep_verified(evaluation, self._file))
@@ -195,13 +192,6 @@ class _Check:
             raise FullCheckNeededError(
                 "the source topic has other partitions or fewer events than were verified"
             )
-
-    def _read_events(self, since: Offsets, until: Offsets) -> None:
-        started_s, before = time.monotonic(), self._events.count(self._connection)
-        for batch in event_batches(self._target.settings, self._target.model, since, until):
-            self._events.append(self._connection, batch)
-        number = self._events.count(self._connection) - before
-        LOG.info("read %s events in %.1f s", f"{number:,}", time.monotonic() - started_s)
 
     def _read(self, store: Store) -> Reading:
         started_s = time.monotonic()
@@ -270,20 +260,3 @@ def _changelog_cut(target: CheckTarget) -> Offsets:
             "wait until its catch-up has committed one."
         )
     return offsets
-
-
-@contextmanager
-def _database(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a database whose tables are in memory as far as they fit, and otherwise in this process's folder of temporary files."""
-    with scratch_folder(settings.home / "jobs") as folder:
-        config: dict[str, str | bool | int | float | list[str]] = {
-            "memory_limit": f"{settings.lake.driver_memory_mb // 2}MB",
-            "temp_directory": str(folder / "spilled"),
-            "preserve_insertion_order": "false",
-        }
-        with closing(duckdb.connect(str(folder / "check.duckdb"), config=config)) as connection:
-            for statement in setup_statements(extension_folder(), ()):
-                connection.execute(statement)
-            connection.execute("SET python_enable_replacements = false")
-            add_functions(connection)
-            yield connection

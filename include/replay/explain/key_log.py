@@ -1,7 +1,9 @@
 """The events of one key in a table of DuckDB, and the state after each of them as an aggregate of a window."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -21,14 +23,16 @@ from include.kafka.avro.avro_types import AvroType, avro_type
 from include.kafka.logical_types import LogicalType, field_types
 from include.kafka.topic_state import source_state
 from include.position import EVENT_COUNT, Offsets
-from include.replay.event_relation import EVENT_TIME, EVENTS, EventRelation
+from include.replay.event_relation import EVENT_TIME, EVENTS, ColumnsMissingError, EventRelation
 from include.replay.fold_sql import FoldSql, fold_sql
 from include.replay.json_values import json_object, time_text
-from include.replay.log_events import event_batches, event_schema
+from include.replay.log_events import event_batches, event_schema, events_at
+from include.replay.table_events import TableEvents, TableProof, between, proved_table
 from include.settings import Settings
 from include.versions.explanation import ExplainedEvent
 from include.versions.key_explanation import FoldedState
 
+LOG = logging.getLogger("foldlake.explain")
 WINDOW = "events_so_far"
 STATE, COUNT, HAS_ENDED = "state", "count", "has_ended"
 STRING_KINDS = frozenset({"string", "enum"})
@@ -63,8 +67,14 @@ def read_key_log(settings: Settings, model: ReadModel, key: str, revisions: Iter
             Offsets({p: since.of(p) if p == own else end for p, end in state.ends.items()}),
             (own,),
         )
-    batches = event_batches(settings, model, since, state.ends, partitions=partitions, record_key=record_key)
-    return TableKeyLog(model, key, rules, (since, state.ends), batches)
+    log = TableKeyLog(
+        model, key, rules, (since, state.ends), partial(events_at, settings, model.events, state.ends)
+    )
+    proved = proved_table(settings, model)
+    if proved is not None:
+        since = log.add_rows(*proved)
+    log.add(event_batches(settings, model, since, state.ends, partitions=partitions, record_key=record_key))
+    return log
 
 
 class TableKeyLog:
@@ -79,30 +89,57 @@ class TableKeyLog:
         key: str,
         rules: Sequence[FoldSql],
         bounds: tuple[Offsets, Offsets],
-        batches: Iterable[pa.RecordBatch],
+        read_at: Callable[[Mapping[int, Sequence[int]]], Iterable[pa.RecordBatch]],
     ) -> None:
-        """Keep the events of the key.
+        """Create the table, without events.
 
         Args:
             model: the read model.
             key: the key.
             rules: of the fold revisions whose states are computed.
             bounds: the offsets from which and up to which the log is read.
-            batches: the events in it, as event_batches yields them.
-
-        Raises what `batches` raises.
+            read_at: returns the events at offsets of partitions, as events_at does.
         """
         shown = {TIMESTAMP, EVENT_TYPE, *(type_column(schema.name) for schema in model.event_schemas)}
-        columns = frozenset((name,) for name in shown).union(*(one.columns for one in rules))
+        used: frozenset[tuple[str, ...]] = frozenset().union(*(one.columns for one in rules))
+        columns = used | {(name,) for name in shown}
         self.model = model
         self.since, self.until = bounds
         self._connection = duckdb.connect()
         self._connection.execute("SET TimeZone = 'UTC'")
         self._connection.execute("SET python_enable_replacements = false")
-        events = EventRelation(model, replace(rules[0], columns=columns), key)
-        events.create(self._connection, event_schema(model))
+        self._key = key
+        self._read_at = read_at
+        self._events = EventRelation(model, replace(rules[0], columns=columns), key)
+        # Without what is shown and not folded, which a table of the lake lacks.
+        self._folded = replace(self._events, rules=replace(rules[0], columns=used))
+        self._events.create(self._connection, event_schema(model))
+
+    def add(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Add those events in batches, as event_batches yields them, that are of the key; raises what `batches` raises."""
         for batch in batches:
-            events.append(self._connection, batch)
+            self._events.append(self._connection, batch)
+
+    def add_rows(self, table: TableEvents, proof: TableProof) -> Offsets:
+        """Add the events of the key that an event table has, as far as it is proved; return the offsets from which on the log must be read.
+
+        The rows that are shown are read from the log later.
+        """
+        ends = Offsets({p: min(proof.offsets.of(p), end) for p, end in self.until.items()}).merge(self.since)
+        if not self.since.covers(proof.start):
+            return self.since
+        table.register(self._connection)
+        condition = between(self.since, ends)
+        if is_record_key(self.model):
+            condition += f" AND {table.is_entity(self._key)}"
+        try:
+            self._folded.append_rows(
+                self._connection, f"({table.query_of(self.model.events.readers, condition)})"
+            )
+        except ColumnsMissingError as error:
+            LOG.info("all events are read from the log: %s lacks %s", table.name, error)
+            return self.since
+        return ends
 
     def folded_state(self, revision: int, starts: Offsets) -> FoldedState:
         """See KeyLog."""
@@ -117,6 +154,7 @@ class TableKeyLog:
         self, revision: int, starts: Offsets, limit: int, masked: Iterable[str]
     ) -> list[ExplainedEvent]:
         """See KeyLog."""
+        self._read_shown(starts, limit)
         rules = fold_sql(self.model, revision, WINDOW)
         columns = [f'"{name}"' for name in (PARTITION, OFFSET, TIMESTAMP, EVENT_TIME, EVENT_TYPE)]
         columns += [f'"{type_column(schema.name)}"' for schema in self.model.event_schemas]
@@ -140,6 +178,22 @@ class TableKeyLog:
             )
             for row, types in self._rows(query)
         ]
+
+    def _read_shown(self, starts: Offsets, limit: int) -> None:
+        """Replace the rows of a table that are to be shown by the events of the log."""
+        rows = self._connection.execute(
+            f"""SELECT "{PARTITION}", list_sort(list("{OFFSET}")) FROM (
+                SELECT "{PARTITION}", "{OFFSET}", "{TIMESTAMP}", rank() OVER (ORDER BY "{OFFSET}") AS first,
+                       rank() OVER (ORDER BY "{OFFSET}" DESC) AS newest FROM {EVENTS} WHERE {_counted_from(starts)})
+            WHERE "{TIMESTAMP}" IS NULL AND (first <= {limit} OR newest <= {limit}) GROUP BY ALL"""
+        ).fetchall()
+        for batch in self._read_at(dict(rows)):
+            for partition, offset in zip(
+                batch.column(PARTITION).to_pylist(), batch.column(OFFSET).to_pylist(), strict=True
+            ):
+                place = f'"{PARTITION}" = {partition} AND "{OFFSET}" = {offset}'
+                self._connection.execute(f"DELETE FROM {EVENTS} WHERE {place}")
+            self._events.append(self._connection, batch)
 
     def close(self) -> None:
         """See KeyLog."""

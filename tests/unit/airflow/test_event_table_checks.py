@@ -15,6 +15,8 @@ from include.airflow.quality_operators import CheckEventTables
 from include.declarations.event_table import EventTable
 from include.lake.tags import AppendTag
 from include.position import Offsets
+from include.replay import table_proof
+from include.replay.table_proof import LogComparison
 
 SALES = EventTable("sales", "sales", "FundsAdded")
 
@@ -37,6 +39,8 @@ def check_after_append(lake: Path, offsets: list[int], monkeypatch: pytest.Monke
         "triggering_asset_events": {Asset(lake_asset("sales")): []},
         "outlet_events": {Asset(quality_asset("sales")): event},
     }
+    compared = LogComparison(compared=1, proved=2)
+    monkeypatch.setattr(table_proof, "compare_with_log", lambda *_, **__: compared)
     CheckEventTables(task_id="check_sales", tables=(SALES,), group="sales").execute(context)
     return dict(event.extra)
 
@@ -44,7 +48,9 @@ def check_after_append(lake: Path, offsets: list[int], monkeypatch: pytest.Monke
 def test_a_check_that_passed_says_how_many_rows_it_has_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert check_after_append(tmp_path, [0, 1, 2], monkeypatch) == {"sales": {"rows": 3}}
+    assert check_after_append(tmp_path, [0, 1, 2], monkeypatch) == {
+        "sales": {"rows": 3, "compared_with_log": 1, "proved_before": 2}
+    }
 
 
 def test_a_check_that_failed_has_no_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

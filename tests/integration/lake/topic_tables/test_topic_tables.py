@@ -13,8 +13,8 @@ from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.topic_tables import TopicTable
 from include.kafka.events import GenericEvent
 from include.lake.event_table_check import check_event_table
-from include.lake.log_comparison import compare_with_log
 from include.lake.tables import table_path
+from include.replay.table_proof import compare_with_log
 from include.settings import Settings
 from spark_jobs.event_tables import append_new
 from tests.support.lake.event_ledger import FIELDS, FIRST_DAY, EventLedger
@@ -100,5 +100,8 @@ def test_the_table_of_a_topic_equals_the_log_and_a_lost_or_foreign_row_is_found(
     write_deltalake(delta, far, mode="append")
 
     found = compare_with_log(settings, table)
-    assert (found.missing, found.surplus, found.is_exact) == (1, 1, False)
+    assert (found.missing, found.surplus, found.changed, found.is_exact) == (1, 1, 0, False)
+    at = ", ".join(f"{name} {row[f'source_{name}'][0].as_py()}" for name in ("partition", "offset"))
+    assert f"{at}, key 7: no row" in found.named
+    assert any(one.endswith("offset 10000, key 7: no such event") for one in found.named)
     assert not check_event_table(settings.lake_root, table).is_exact

@@ -55,7 +55,9 @@ def log_of(model: ReadModel, rows: list[dict[str, Any]], key: str = "me") -> Tab
     # In two batches.
     parts = [rows[: len(rows) // 2], rows[len(rows) // 2 :]]
     batches = [pa.RecordBatch.from_pylist(part, schema=event_schema(model)) for part in parts]
-    return TableKeyLog(model, key, [fold_sql(model, 1)], (Offsets(), ENDS), batches)
+    log = TableKeyLog(model, key, [fold_sql(model, 1)], (Offsets(), ENDS), lambda _: ())
+    log.add(batches)
+    return log
 
 
 def test_each_event_has_the_state_after_it() -> None:
@@ -145,7 +147,9 @@ def test_a_value_out_of_range_is_left_to_spark() -> None:
 @pytest.mark.parametrize("name", EXAMPLES.models)
 def test_the_rules_of_the_examples_are_computed(name: str) -> None:
     model = EXAMPLES.models[name]
-    log = TableKeyLog(model, "me", [fold_sql(model, one) for one in model.folds], (Offsets(), ENDS), [])
+    log = TableKeyLog(
+        model, "me", [fold_sql(model, one) for one in model.folds], (Offsets(), ENDS), lambda _: ()
+    )
 
     for revision in model.folds:
         assert log.explained_events(revision, Offsets(), 20, ()) == []

@@ -1,0 +1,103 @@
+"""The events of a check: rows of the event table that are proved against the log, and the others from the log itself."""
+
+import logging
+import time
+
+import duckdb
+
+from include.errors import FoldlakeError
+from include.position import Offsets
+from include.replay.check.target import CheckTarget
+from include.replay.event_relation import ColumnsMissingError, EventRelation
+from include.replay.fold_sql import FoldSql
+from include.replay.log_events import event_batches, event_schema
+from include.replay.table_events import between, proved_table
+from include.replay.table_proof import is_as_proved
+
+LOG = logging.getLogger("foldlake.quality")
+
+
+class _NoTableError(FoldlakeError):
+    """No event table can be used; the message says why."""
+
+
+class EventSource:
+    """Reads the events of a check into the table `events`.
+
+    from_log: read all of them from the log. of_table: the number of those that were read from the event table.
+    """
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, target: CheckTarget, rules: FoldSql, *, from_log: bool
+    ) -> None:
+        self._connection = connection
+        self._target = target
+        self._relation = EventRelation(target.model, rules)
+        self._from_log = from_log
+        self._table = ""
+        self._reason = ""
+        self.of_table = 0
+        self._relation.create(connection, event_schema(target.model))
+
+    def read_all(self, until: Offsets) -> None:
+        """Read the events below these offsets that the version folds."""
+        since = Offsets()
+        started_s = time.monotonic()
+        if not self._from_log:
+            try:
+                since = self._read_table(until)
+                LOG.info(
+                    "read %s events from %s in %.1f s",
+                    f"{self.of_table:,}",
+                    self._table,
+                    time.monotonic() - started_s,
+                )
+            except _NoTableError as reason:
+                self._reason = str(reason)
+                LOG.info("all events are read from the log: %s", reason)
+        self.read_log(since, until)
+
+    def read_log(self, since: Offsets, until: Offsets) -> None:
+        """Read the events of the log at or above the first offsets and below the second ones."""
+        started_s, before = time.monotonic(), self._relation.count(self._connection)
+        for batch in event_batches(self._target.settings, self._target.model, since, until):
+            self._relation.append(self._connection, batch)
+        number = self._relation.count(self._connection) - before
+        LOG.info("read %s events from the log in %.1f s", f"{number:,}", time.monotonic() - started_s)
+
+    @property
+    def description(self) -> str:
+        """Where the events were read from, and what proves them, in words."""
+        of_log = self._relation.count(self._connection) - self.of_table
+        if self.of_table:
+            return f"{self.of_table:,} events from {self._table}, as they were proved against the log; {of_log:,} from the log"
+        return f"{of_log:,} events from the log" + (f": {self._reason}" if self._reason else "")
+
+    def _read_table(self, until: Offsets) -> Offsets:
+        """Add the events of the event table that are proved, and return their ends; raises _NoTableError."""
+        target, connection = self._target, self._connection
+        if target.lost:
+            raise _NoTableError("the log has lost events of the version")
+        found = proved_table(target.settings, target.model)
+        if found is None:
+            raise _NoTableError("no event table of its topic is proved against the log")
+        table, proof = found
+        if not target.model.starts.covers(proof.start):
+            raise _NoTableError(f"{table.name} is proved only from a later start on")
+        table.register(connection)
+        if not is_as_proved(connection, table, proof):
+            LOG.error(
+                "%s was changed since it was proved. Hint: ./foldlake quality %s names the rows",
+                table.name,
+                table.declared.name,
+            )
+            raise _NoTableError(f"{table.name} was changed since it was proved")
+        ends = Offsets({p: min(proof.offsets.of(p), end) for p, end in until.items()})
+        rows = table.query_of(target.model.events.readers, between(target.model.starts, ends))
+        try:
+            self._relation.append_rows(connection, f"({rows})")
+        except ColumnsMissingError as error:
+            raise _NoTableError(f"{table.name} lacks columns that the rules use ({error})") from error
+        self._table = table.name
+        self.of_table = self._relation.count(connection)
+        return ends
