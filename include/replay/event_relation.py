@@ -75,6 +75,16 @@ class EventRelation:
             raise ColumnsMissingError(", ".join(name for name, _ in sorted(set(found) - set(wanted))))
         self._insert(connection, query)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names that the rules use, of columns and of the fields in them, in lower case; `*` if they use the struct of an event type as a whole."""
+        types = {type_column(reader.name).casefold() for reader in self.model.event_schemas}
+        found = {EVENT_TIME.casefold()}
+        for first, *rest in self.rules.columns | self.rules.key_columns:
+            is_whole = not rest and resolved(first, self.model.event_schemas).casefold() in types
+            found.add("*" if is_whole else (rest[0] if rest else first).casefold())
+        return frozenset(found)
+
     def count(self, connection: duckdb.DuckDBPyConnection) -> int:
         """Return the number of events."""
         row = connection.execute(f"SELECT count(*) FROM {EVENTS}").fetchone()
@@ -96,7 +106,7 @@ class EventRelation:
         kept = [name for name in inner if name in ALWAYS or name.casefold() in of_fold]
         if not OWN.isdisjoint(name.casefold() for name in kept):
             raise NotTranslatedError(f"a rule uses a column that is named as one of {', '.join(sorted(OWN))}")
-        named = f"SELECT *, {', '.join(_shared(self.model.event_schemas))} FROM {rows}"
+        named = f"SELECT *, {', '.join(self._shared())} FROM {rows}"
         columns = ", ".join(f'{expression} AS "{name}"' for name, expression in inner.items())
         own = "" if is_source_key else f'"{KEY}" AS "{KEY}:", '
         keyed = f"SELECT {own}{columns} FROM ({named})"
@@ -106,6 +116,14 @@ class EventRelation:
         events = f"SELECT {key} AS key, {is_source_key} AS is_source_key, {names} FROM ({keyed})"
         # An event without a key is a dead letter, as is one of a re-keyed topic whose record has another key.
         return f"SELECT * FROM ({events}) WHERE {'is_source_key' if self.model.rekeyed_from else 'key IS NOT NULL'}"
+
+    def _shared(self) -> Iterable[str]:
+        """Yield the fields of all event types that the rules use."""
+        readers = self.model.event_schemas
+        for name in shared_fields(readers):
+            if name.casefold() in self.names:
+                values = ", ".join(f'"{type_column(reader.name)}"."{name}"' for reader in readers)
+                yield f'coalesce({values}) AS "{name}"'
 
     def _columns(self) -> dict[str, str]:
         """Return the expression of each column that the rules use, by its name; names that differ by case are one column."""
@@ -127,12 +145,6 @@ class EventRelation:
                 f'"{internal}"' if is_whole or reader is None else _narrowed(internal, reader, fields)
             )
         return found
-
-
-def _shared(readers: tuple[RecordSchema, ...]) -> Iterable[str]:
-    for name in shared_fields(readers):
-        values = ", ".join(f'"{type_column(reader.name)}"."{name}"' for reader in readers)
-        yield f'coalesce({values}) AS "{name}"'
 
 
 def _narrowed(column: str, reader: RecordSchema, fields: Iterable[str | None]) -> str:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,11 +25,13 @@ from include.lake.tables import proof_file
 from include.lake.tags import AppendTag, Tag
 from include.position import Offsets
 from include.quality.verified_tag import TableDigest
+from include.replay.event_relation import EventRelation
 from include.replay.fold_sql import duckdb_types
 from include.settings import Settings
 
 # The table, as a relation of DuckDB.
 ROWS = "event_table_rows"
+EVERY = ("*",)
 # DuckDB's hash of a row may change with its release.
 ENGINE = f"duckdb {duckdb.__version__}"
 
@@ -113,9 +115,12 @@ class TableEvents:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute(f"CREATE OR REPLACE TEMP VIEW {ROWS} AS SELECT {columns} FROM {scan}")
 
-    def query(self) -> str:
-        """Return the events in SQL: `record:partition`, `record:offset`, `record:event_type`, and the struct of each event type."""
-        columns = ", ".join(self._struct(reader) for reader in self.declared.events.readers)
+    def query(self, fields: Collection[str] = EVERY) -> str:
+        """Return the events in SQL: `record:partition`, `record:offset`, `record:event_type`, and the struct of each event type.
+
+        fields: the names of those that the structs must have, in lower case; `*` stands for all.
+        """
+        columns = ", ".join(self._struct(reader, fields) for reader in self.declared.events.readers)
         return (
             f'SELECT {PARTITION_COLUMN} AS "{PARTITION}", {OFFSET_COLUMN} AS "{OFFSET}", '
             f'{self._event_type} AS "{EVENT_TYPE}", {columns} FROM {ROWS}'
@@ -132,10 +137,10 @@ class TableEvents:
         conditions = (f'"{name}" = {quoted(key)}' for name in sorted(entities))
         return f"({' OR '.join(conditions) or 'true'})"
 
-    def query_of(self, readers: Iterable[RecordSchema], condition: str) -> str:
-        """Return the events of these types whose rows meet a condition on the columns of `query`, or on those of the table."""
-        types = ", ".join(quoted(reader.name) for reader in readers)
-        return f"{self.query()} WHERE ({condition}) AND {self._event_type} IN ({types})"
+    def query_of(self, relation: EventRelation, condition: str) -> str:
+        """Return the events that a read model folds, if their rows meet a condition on the columns of `query`, or on those of the table."""
+        types = ", ".join(quoted(reader.name) for reader in relation.model.events.readers)
+        return f"{self.query(relation.names)} WHERE ({condition}) AND {self._event_type} IN ({types})"
 
     def query_of_log(self, rows: str) -> str:
         """Return the same columns of some rows with those of the log's events, without the fields that the table has no column for."""
@@ -199,7 +204,7 @@ class TableEvents:
         }
         return [name for name in reader.fields if name in kept]
 
-    def _struct(self, reader: RecordSchema) -> str:
+    def _struct(self, reader: RecordSchema, fields: Collection[str]) -> str:
         present = {one.name for one in self.delta.schema().fields}
         columns = {
             column.fields[reader.name]: column.name
@@ -213,6 +218,7 @@ class TableEvents:
             if columns[name] in present
             else f'"{name}" := CAST(NULL AS {types[name]})'
             for name in self._names(reader)
+            if "*" in fields or name.casefold() in fields
         )
         return f'CASE WHEN {self._event_type} = {quoted(reader.name)} THEN struct_pack({packed}) END AS "{type_column(reader.name)}"'
 

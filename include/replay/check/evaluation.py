@@ -157,9 +157,12 @@ class Evaluation:
         columns = ", ".join(f"CAST({quoted(name)} AS VARCHAR) AS {quoted(name)}" for name in sorted(texts))
         flat = f"place, key, partition, stored_offset, stored_count, required_offset, required_count, copy, {columns}"
         mine = f"place IN ({', '.join(map(text_literal, places))})"
+        of_each = "".join(
+            f" UNION ALL (SELECT * FROM {self._rows} WHERE place = {text_literal(place)} LIMIT 1)"
+            for place in places
+        )
         frame = self.connection.execute(
-            f"""SELECT {flat} FROM ((SELECT * FROM {self._rows} WHERE {mine} AND ({any_fails}) LIMIT {SEEN_ROWS})
-            UNION ALL (SELECT DISTINCT ON (place) * FROM {self._rows} WHERE {mine}))"""
+            f"SELECT {flat} FROM ((SELECT * FROM {self._rows} WHERE {mine} AND ({any_fails}) LIMIT {SEEN_ROWS}){of_each})"
         ).df()
         if frame.empty:
             return [ExpectationResult(store, one.name, 0, 0) for one in self._expectations]

@@ -93,7 +93,7 @@ class EventSource:
             )
             raise _NoTableError(f"{table.name} was changed since it was proved")
         ends = Offsets({p: min(proof.offsets.of(p), end) for p, end in until.items()})
-        rows = table.query_of(target.model.events.readers, between(target.model.starts, ends))
+        rows = table.query_of(self._relation, between(target.model.starts, ends))
         try:
             self._relation.append_rows(connection, f"({rows})")
         except ColumnsMissingError as error:

@@ -133,9 +133,7 @@ class TableKeyLog:
         if is_record_key(self.model):
             condition += f" AND {table.is_entity(self._key)}"
         try:
-            self._folded.append_rows(
-                self._connection, f"({table.query_of(self.model.events.readers, condition)})"
-            )
+            self._folded.append_rows(self._connection, f"({table.query_of(self._folded, condition)})")
         except ColumnsMissingError as error:
             LOG.info("all events are read from the log: %s lacks %s", table.name, error)
             return self.since
