@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from include.quality.newest_checks import NewestCheck
     from include.quality.verified_stores import VerifiedStatus
     from include.settings import Placement, Settings
     from include.status.flow_status import StreamStatus
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")] = False,
 ) -> None:
-    """Show every process of the stack, the stream's lag, how far the stores are verified, and since when and why the stream driver fails.
+    """Show every process of the stack, the stream's lag, how far the stores are verified and by which engine, and since when and why the stream driver fails.
 
     Memory is the resident memory of a process and all its descendants. A query's error is truncated to the terminal's
     width; --json contains the whole text.
@@ -33,7 +34,13 @@ def run(
 
     from rich.console import Console
 
-    from cli.display.status_tables import launch_table, process_table, stream_table, verified_table
+    from cli.display.status_tables import (
+        check_table,
+        launch_table,
+        process_table,
+        stream_table,
+        verified_table,
+    )
     from include.settings import Settings
     from include.stream import driver_launch, launch_failures
     from stack.components.stream import missing_supervisor
@@ -49,6 +56,7 @@ def run(
     failed_launches = launch_failures.read(settings.home)
     broken = _broken_modules(settings)
     verified = _verified(settings, processes)
+    checks = _checks(settings)
     launch = driver_launch.read_report(settings.home)
     standby_pid = (launch.standby_pid or None) if launch else None
     placements = _placements(settings)
@@ -69,6 +77,7 @@ def run(
                 **supervisor,
             },
             "verified": [asdict(store) for store in verified],
+            "last_checks": [asdict(check) for check in checks],
             "left_out": broken,
             "failed_launches": None if failed_launches is None else asdict(failed_launches),
         }
@@ -91,6 +100,8 @@ def run(
         console.print(stream_table(stream, {**notes, **supervisor}))
         if verified:
             console.print(verified_table(verified))
+        if checks:
+            console.print(check_table(checks, datetime.now(UTC)))
         if failed_launches is not None:
             console.print(launch_table(failed_launches, datetime.now(UTC)))
     is_well = (
@@ -160,3 +171,17 @@ def _verified(settings: "Settings", processes: list["ProcessStatus"]) -> list["V
         for model in models
         for status in verified_statuses(settings, model, time.time(), has_kafka=_has_kafka(processes))
     ]
+
+
+def _checks(settings: "Settings") -> list["NewestCheck"]:
+    """Return the newest check of each read model that has one."""
+    from include.declarations.load import load_catalog
+    from include.errors import FoldlakeError
+    from include.quality.newest_checks import newest_checks
+
+    try:
+        models = load_catalog(settings.declaration_folders).models
+    except FoldlakeError:
+        return []  # shown as the reason why declarations cannot be loaded
+    found = newest_checks(settings.home, models)
+    return [found[name] for name in models if name in found]

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from include.kafka.record_ends import OpenTransaction
+    from include.quality.newest_checks import NewestCheck
     from include.quality.verified_stores import VerifiedStatus
     from include.status.flow_status import BuildingVersion, FlowStatus, StreamStatus
     from include.stream.launch_failures import LaunchFailures
@@ -156,6 +157,22 @@ def verified_table(stores: "Sequence[VerifiedStatus]") -> "Table":
             f"{store.read_model} v{store.version}, {store.store}",
             f"{behind} events not verified, the oldest at most {_age(store.age_s)} old; all keys verified "
             f"{_age(store.full_age_s)} ago",
+        )
+    return table
+
+
+def check_table(checks: "Sequence[NewestCheck]", now: datetime) -> "Table":
+    """Return a line for each read model: the outcome of its last check, when it ended, and which engine has compared the records."""
+    from rich.markup import escape
+
+    table = _pairs("last check")
+    outcome = {True: "passed", False: "[red]FAILED[/red]", None: "[yellow]not checkable[/yellow]"}
+    for check in checks:
+        version = "" if check.version is None else f" v{check.version}"
+        ended = f"{_age((now - check.ended_at).total_seconds())} ago"
+        engine = f", {escape(check.engine_text)}" if check.engine_text else ""
+        table.add_row(
+            f"{check.read_model}{version}", f"{outcome[check.passed]} {ended}, {check.mode}{engine}"
         )
     return table
 

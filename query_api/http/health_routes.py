@@ -7,6 +7,7 @@ from flask import Blueprint, Response, request
 from include.errors import KafkaUnavailableError
 from include.nodes.partition_report import PARTITIONS_PATH
 from include.nodes.peers import HOP_HEADER
+from include.quality.newest_checks import newest_checks
 from include.quality.verified_stores import read_all
 from include.settings import Settings
 from include.status.measurement import read_stream_status
@@ -20,7 +21,6 @@ from query_api.lookup.partition_status import local_reports, merged, peer_report
 from query_api.metrics.node_metrics import NodeReading, node_exposition
 from query_api.metrics.status_metrics import stream_exposition
 from query_api.status.node_view import readiness
-from query_api.status.quality import newest_checks
 
 # Each reading of the stream's status occupies a thread for a second, and longer while Kafka does not answer.
 STREAM_READINGS = 4

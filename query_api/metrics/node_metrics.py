@@ -15,10 +15,10 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, mult
 from prometheus_client.core import Metric
 
 from include.nodes.partition_report import PartitionReport
+from include.quality.newest_checks import NewestCheck
 from include.quality.verified_stores import VerifiedStores
 from query_api.cluster.node_state import NodeState
 from query_api.metrics.gauges import Gauges, exposition, gauge
-from query_api.status.quality import NewestCheck
 
 LOOKUPS = Counter(
     "foldlake_lookups", "Lookups by outcome, answered locally or by a peer.", ["outcome", "served_by"]

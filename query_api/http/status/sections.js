@@ -124,7 +124,11 @@ function verdict(check) {
   if (!check) return html`<span class="soft">no check yet</span>`;
   const state = check.passed === null ? mark("warn", "not checkable") : check.passed ? mark("good", "passed") : mark("bad", "failed");
   const what = `${check.mode}${check.version == null ? "" : `, v${check.version}`}, ${since(check.ended_at)}`;
-  return html`${state} <span title=${check.verdict}>${what}</span>${check.report ? html` <a href=${check.report}>Report<span class="only-read"> of this check</span></a>` : nothing}`;
+  return html`${state} <span title=${check.verdict}>${what}</span>${check.engine ? html` <span class="soft">${engine(check)}</span>` : nothing}${check.report ? html` <a href=${check.report}>Report<span class="only-read"> of this check</span></a>` : nothing}`;
+}
+
+function engine(check) {
+  return `with ${{ duckdb: "DuckDB", spark: "Spark" }[check.engine] ?? check.engine}${check.engine_reason ? `, because ${check.engine_reason}` : ""}`;
 }
 
 function verified(stores, line) {

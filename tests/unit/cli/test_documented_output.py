@@ -1,14 +1,15 @@
 """The tutorial shows the tables of `status` and `versions` as the commands print them."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from rich.console import Console
 from rich.table import Table
 
-from cli.display.status_tables import stream_table, verified_table
+from cli.display.status_tables import check_table, stream_table, verified_table
 from cli.versions import versions_table
 from include.position import Offsets
+from include.quality.newest_checks import NewestCheck
 from include.quality.verified_stores import VerifiedStatus
 from include.settings import CHECKOUT
 from include.status.flow_status import FlowKind, FlowStatus, SourceStatus, StreamStatus
@@ -58,6 +59,24 @@ def test_the_verified_stores_are_shown_as_status_prints_them() -> None:
     )
 
     assert printed(table) in TUTORIAL
+
+
+def test_the_last_check_is_shown_as_status_prints_it() -> None:
+    ended = PROMOTED - timedelta(seconds=11)
+    check = NewestCheck(
+        "balance",
+        1,
+        "incremental",
+        ("lake",),
+        passed=True,
+        verdict="",
+        ended_at=ended,
+        duration_s=1.0,
+        report="",
+        engine="duckdb",
+    )
+
+    assert printed(check_table([check], PROMOTED)) in TUTORIAL
 
 
 def test_the_versions_are_shown_as_the_command_prints_them() -> None:

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cli.display.status_tables import stream_table
+from cli.display.status_tables import check_table, stream_table
 from cli.quality import runs_table
 from cli.versions import versions_table
 from include.quality.history import PastRun
+from include.quality.newest_checks import NewestCheck
 from include.status.flow_status import BuildingVersion, FlowKind, FlowStatus, StreamStatus
 from include.versions.transitions import hand_over, promote, register, roll_back
 from include.versions.version_record import ReadModelVersions, first_version
@@ -60,6 +61,28 @@ def test_checks_are_listed_newest_first_within_80_columns() -> None:
     text = "\n".join(lines)
     assert text.index("2026-11-21 12:30") < text.index("2026-11-20 12:30")
     assert "FAILED" in text
+
+
+def test_status_shows_why_spark_has_checked() -> None:
+    check = NewestCheck(
+        read_model="balance",
+        version=None,
+        mode="full",
+        stores=(),
+        passed=False,
+        verdict="",
+        ended_at=NOW,
+        duration_s=1.0,
+        report="",
+        engine="spark",
+        engine_reason="DuckDB found 1 failing key [a]",
+    )
+
+    text = " ".join(lines_at_80_columns(check_table([check], NOW + timedelta(minutes=3))))
+
+    assert "FAILED 3 min ago, full, with Spark, because DuckDB found 1 failing key [a]" in " ".join(
+        text.split()
+    )
 
 
 def test_status_shows_a_version_being_built() -> None:

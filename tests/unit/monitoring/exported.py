@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from include.nodes.partition_report import PartitionReport
 from include.position import Offsets
+from include.quality.newest_checks import NewestCheck
 from include.quality.verified_stores import VerifiedStores
 from include.quality.verified_tag import VerifiedMark
 from include.settings import NodeSettings
@@ -30,7 +31,6 @@ from query_api.metrics.node_metrics import (
 )
 from query_api.metrics.status_metrics import status_exposition, stream_exposition
 from query_api.status.node_view import readiness
-from query_api.status.quality import NewestCheck
 from tests.unit.project.test_documented_names import slugs
 
 INSTANCE = "node-1:5051"

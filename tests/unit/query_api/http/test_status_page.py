@@ -10,6 +10,7 @@ import pytest
 from include.settings import Settings
 from tests.support.waiting import wait_until
 from tests.unit.query_api.http.parcels import KEY, Node, parcels_settings
+from tests.unit.query_api.status.test_newest_checks import summary
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
@@ -118,6 +119,15 @@ def test_what_only_kafka_knows_says_so_at_once_and_the_rest_is_shown(node: Node)
         "balance": None,
         "parcels": None,
     }
+
+
+def test_the_last_check_names_its_engine_and_why(node: Node) -> None:
+    why: dict[str, Any] = {"engine": "spark", "engine_reason": "a rule has a UDF"}
+    summary(node.settings.home, "run", 1000, read_model="parcels", **why)
+
+    checks = {entry["read_model"]: entry["last_check"] for entry in section(node, "quality")["data"]}
+
+    assert checks["parcels"].items() >= why.items()
 
 
 def test_the_page_is_self_contained_and_its_files_are_there(node: Node) -> None:

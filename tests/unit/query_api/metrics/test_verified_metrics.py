@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from include.quality.newest_checks import NewestCheck
 from include.quality.verified_stores import VerifiedStores
 from query_api.metrics.node_metrics import NodeReading, node_exposition
-from query_api.status.quality import NewestCheck
 from tests.unit.quality.test_verified_tag import LAKE, NODES
 
 

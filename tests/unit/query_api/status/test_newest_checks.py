@@ -4,8 +4,8 @@ import json
 import os
 from pathlib import Path
 
+from include.quality.newest_checks import newest_checks
 from include.quality.report import reports_directory
-from query_api.status.quality import newest_checks
 
 
 def summary(home: Path, name: str, at_s: float, *, page: bool = True, **fields: object) -> None:
@@ -41,6 +41,20 @@ def test_the_newest_check_of_each_read_model_is_found(tmp_path: Path) -> None:
     assert balance.ended_at.timestamp() == 2000
     assert (parcels.verdict, parcels.passed, parcels.report) == ("other", None, "")
     assert "never-checked" not in found
+
+
+def test_the_engine_is_named_with_the_reason(tmp_path: Path) -> None:
+    summary(tmp_path, "one", 1000, engine="duckdb", engine_reason="")
+    summary(tmp_path, "other", 1000, read_model="parcels", engine="spark", engine_reason="a rule has a UDF")
+    summary(tmp_path, "unknown", 1000, read_model="orders", passed=None)
+
+    found = newest_checks(tmp_path, ("balance", "parcels", "orders"))
+
+    assert {name: check.engine_text for name, check in found.items()} == {
+        "balance": "with DuckDB",
+        "parcels": "with Spark, because a rule has a UDF",
+        "orders": "",
+    }
 
 
 def test_a_file_that_is_no_summary_is_passed_over(tmp_path: Path) -> None:
