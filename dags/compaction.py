@@ -17,6 +17,7 @@ from include.airflow.names import (
     lake_asset,
 )
 from include.airflow.quality_operators import TriggerCheckIfDue
+from include.airflow.run_hooks import postpone_after_start
 from include.airflow.spark_tasks import lake_task
 from include.airflow.web import describe_table, describe_tables, read_model_labels
 from include.declarations.topic_tables import FOLDER, load_lake_catalog
@@ -102,6 +103,7 @@ def chosen_tasks(params: dict[str, Any], dag_run: Any) -> list[str]:  # noqa: AN
     from include.airflow.lake_runs import chosen_tables, earlier_scheduled_run, tasks_of
     from include.airflow.quality_operators import SCHEDULED, kind_of
 
+    postpone_after_start(dag_run.run_id, SETTINGS.airflow.start_delay_s)
     is_scheduled = kind_of(dag_run.run_type) == SCHEDULED
     if is_scheduled:
         active = airflow_api(SETTINGS.home, SETTINGS.airflow).active_runs(COMPACTION_DAG)

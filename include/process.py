@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 # prctl(2): deliver this signal to the caller when the thread that created it ends. Kept over execve, cleared by fork.
@@ -19,6 +20,7 @@ POLL_INTERVAL_S = 0.5
 LAUNCHER = "FOLDLAKE_LAUNCHER_PID"
 # sched(7), "The autogroup feature": where it is enabled, a nice value is compared within one session only.
 AUTOGROUP = Path("/proc/self/autogroup")
+LOWEST_PRIORITY = 19
 
 
 def die_with_parent(parent_pid: int | None = None) -> None:
@@ -82,6 +84,34 @@ def lower_priority(niceness: int) -> None:
         except OSError:
             # Without the feature, the file does not exist or is not writable, and the nice value is sufficient.
             return
+
+
+class GroupPriority:
+    """The priority of all processes of this process group, which changes with what they do.
+
+    base: the nice value to which other nice values are relative.
+    """
+
+    def __init__(self, base: int) -> None:
+        self._base = base
+
+    def change(self, niceness: int) -> bool:
+        """Set the nice value; return whether work that needs it can be done.
+
+        Most users may not raise a priority again. While a core is idle, that does not matter.
+        """
+        wanted = min(self._base + niceness, LOWEST_PRIORITY)
+        if wanted == os.getpriority(os.PRIO_PROCESS, 0):
+            return True
+        if sys.platform == "linux" and os.getsid(0) == os.getpgrp():
+            # Unlike the nice value of a process, every user may lower that of a session.
+            with suppress(OSError):
+                AUTOGROUP.write_text(str(niceness))
+        try:
+            os.setpriority(os.PRIO_PGRP, 0, wanted)
+        except PermissionError:
+            return os.getloadavg()[0] < (os.cpu_count() or 1)
+        return True
 
 
 def _leads_own_session() -> bool:

@@ -1,7 +1,8 @@
 """Application: keeps a Spark session, and runs the lake's jobs in it, one after another (docs/decisions/0036).
 
 Started by `stack/launchers/job_client.py` with the first job. It ends when no job has come for a while, after a job that failed, after
-MAX_JOBS jobs, when memory is short, and when it is asked to run a job with other settings or code than its own.
+MAX_JOBS jobs, when memory is short, and when it is asked to run a job with other settings or code than its own, or with a priority that it
+may not have.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from pathlib import Path
 from include.errors import FoldlakeError
 from include.files import FileLockedError, file_lock
 from include.machine import available_bytes
-from include.process import die_with_parent
+from include.process import GroupPriority, die_with_parent
 from include.settings import Settings
 from include.spark.job_protocol import ACCEPTED, OUTPUTS, REFUSED, JobRequest, receive_request, send_status
 from include.spark.lake_config import lake_config
@@ -45,6 +46,7 @@ def main() -> None:
     configure_logging()
     die_with_parent()
     settings = Settings()
+    stack_niceness = os.getpriority(os.PRIO_PROCESS, 0) - settings.lake.niceness
     path: Path = arguments.socket
     with file_lock(path.with_suffix(".lock"), wait_s=LOCK_WAIT_S, error=_another_server):
         spark = spark_session("foldlake-job-server", lake_config(settings.lake))
@@ -55,7 +57,10 @@ def main() -> None:
             listener.listen()
             listener.settimeout(settings.lake.keep_session_s)
             memory_mb = settings.lake.driver_memory_mb
-            JobServer(listener, arguments.fingerprint, memory_mb, lambda: release_memory(spark)).serve()
+            priority = GroupPriority(stack_niceness)
+            JobServer(
+                listener, arguments.fingerprint, memory_mb, lambda: release_memory(spark), priority.change
+            ).serve()
             path.unlink(missing_ok=True)
         spark.stop()
 
@@ -64,13 +69,22 @@ class JobServer:
     """Runs the jobs of one launcher after another, in the main thread."""
 
     def __init__(
-        self, listener: socket.socket, fingerprint: str, memory_mb: int, release: Callable[[], None]
+        self,
+        listener: socket.socket,
+        fingerprint: str,
+        memory_mb: int,
+        release: Callable[[], None],
+        change_priority: Callable[[int], bool],
     ) -> None:
-        """Serve the launchers that connect to `listener`, as long as this much memory is available after a job and its `release`."""
+        """Serve the launchers that connect to `listener`, as long as this much memory is available after a job and its `release`.
+
+        change_priority: changes the nice value; returns whether a job that needs it can run.
+        """
         self._listener = listener
         self._fingerprint = fingerprint
         self._memory = memory_mb * 1024 * 1024
         self._release = release
+        self._change_priority = change_priority
         # spark-submit runs an application's Python as a child of its JVM.
         self._jvm = os.getppid()
 
@@ -95,8 +109,9 @@ class JobServer:
         except OSError as error:
             LOG.info("a launcher has sent no request: %s", error)
             return True
-        if request.fingerprint != self._fingerprint or len(outputs) != OUTPUTS:
-            LOG.info("a job needs other settings or code: ending")
+        reason = self._refusal(request, outputs)
+        if reason:
+            LOG.info("a job needs %s: ending", reason)
             _close(outputs)
             with suppress(OSError):
                 connection.sendall(REFUSED)
@@ -116,6 +131,12 @@ class JobServer:
             LOG.info("memory is short: ending")
             return False
         return True
+
+    def _refusal(self, request: JobRequest, outputs: Sequence[int]) -> str:
+        """Return what the job needs that this server does not have; empty if it can run here, with its priority."""
+        if request.fingerprint != self._fingerprint or len(outputs) != OUTPUTS:
+            return "other settings or code"
+        return "" if self._change_priority(request.niceness) else "a higher priority"
 
     def _run_for(self, connection: socket.socket, request: JobRequest, outputs: Sequence[int]) -> int:
         """Run a job while its launcher is there, and return its exit status."""

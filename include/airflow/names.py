@@ -36,6 +36,9 @@ TOPICS_TASK = "append_events"
 # The alias under which a task emits an event of the lake asset that the run's form determines.
 LAKE_ALIAS = "lake"
 
+# The environment variable with the reading of the boot clock when the scheduler started, whose children tasks are.
+SCHEDULER_STARTED = "FOLDLAKE_SCHEDULER_STARTED_S"
+
 # Pools: name -> (slots, description). `./foldlake up` creates them.
 LAKE_POOL = Slot.LAKE.value
 REBUILD_POOL = Slot.REBUILD.value

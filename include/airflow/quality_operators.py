@@ -10,7 +10,8 @@ from airflow.sdk import Asset, BaseOperator, BaseOperatorLink
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from include.airflow.names import COMPACTION_DAG, check_due_asset, lake_asset, quality_asset
-from include.airflow.spark_tasks import SparkJobOperator, check_with_engines
+from include.airflow.run_hooks import postpone_after_start
+from include.airflow.spark_tasks import SparkJobOperator, check_with_engines, prioritized
 from include.airflow.web import check_details, event_table_details, note_verdict
 from include.declarations.event_table import AppendedTable
 from include.declarations.load import read_model
@@ -65,6 +66,7 @@ class CheckStores(SparkJobOperator):
         due = due_check(model, run_type, context["params"], _assets(context))
         if due is None:
             raise AirflowSkipException(f"This run is not for {self.read_model}.")
+        postpone_after_start(str(run.run_id), settings.airflow.start_delay_s)
         mode, stores = due
         if run_type != MANUAL and not has_lake(settings.lake_root, self.read_model):
             raise AirflowSkipException(
@@ -89,7 +91,10 @@ class CheckStores(SparkJobOperator):
                     settings.reports_base_url,
                     name,
                     lambda: check_with_engines(
-                        self, settings, arguments, lambda: super(CheckStores, self).execute(context)
+                        self,
+                        prioritized(settings, run),
+                        arguments,
+                        lambda: super(CheckStores, self).execute(context),
                     ),
                 )
         finally:
@@ -125,6 +130,7 @@ class CheckEventTables(BaseOperator):
         from include.replay.table_proof import compare_with_log  # noqa: PLC0415
 
         settings = Settings()
+        postpone_after_start(str(context["dag_run"].run_id), settings.airflow.start_delay_s)
         # Once a day, so that a change of the log is noticed, too.
         from_log = is_from_log(context) or kind_of(context["dag_run"].run_type) == SCHEDULED
         checked: dict[str, dict[str, int]] = {}

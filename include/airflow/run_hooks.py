@@ -1,15 +1,19 @@
-"""What Airflow calls for runs: the listener that cleans up after a rebuild ended by hand, and the order of tasks that wait for a slot of a pool.
+"""Automatic runs and requested ones: when they start, which comes first, and the listener that cleans up after a rebuild ended by hand.
 
 Ending a run stops its tasks, and skips those that have not started, `abandon` among them. A run of the DAG `retirement` abandons the
 version instead. Without the listener, that would wait for the DAG's next scheduled run.
 """
 
 import logging
+import os
 import threading
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.listeners import hookimpl
 from airflow.task.priority_strategy import PriorityWeightStrategy
+
+from include.boot_clock import boot_s
 
 # How Airflow names the runs that a schedule or an asset has started.
 AUTOMATIC_RUNS = ("scheduled__", "asset_triggered__")
@@ -19,13 +23,33 @@ LOG = logging.getLogger(__name__)
 MANUALLY = "manually"
 
 
+def is_requested(run_id: str) -> bool:
+    """Return whether somebody has started a run: in the web page, over REST or from the command line."""
+    return not run_id.startswith(AUTOMATIC_RUNS)
+
+
+def postpone_after_start(run_id: str, delay_s: float) -> None:
+    """Raise AirflowRescheduleException in a task of an automatic run until Airflow has run for a while: meanwhile it holds no slot.
+
+    After `up`, the stream, the nodes and whoever waits for them have the machine first.
+    """
+    from airflow.sdk.exceptions import AirflowRescheduleException  # noqa: PLC0415 - as below
+
+    from include.airflow.names import SCHEDULER_STARTED  # noqa: PLC0415 - as below
+
+    left_s = float(os.environ.get(SCHEDULER_STARTED, "-inf")) + delay_s - boot_s()
+    if left_s > 0 and not is_requested(run_id):
+        LOG.info("Airflow has just started: this begins in %.0f s (FOLDLAKE_AIRFLOW_START_DELAY_S)", left_s)
+        raise AirflowRescheduleException(datetime.now(UTC) + timedelta(seconds=left_s))  # type: ignore[no-untyped-call]  # of Airflow
+
+
 class RequestedFirst(PriorityWeightStrategy):
     """Tasks of runs that were started by hand, from the command line or over REST start before those of periodic runs."""
 
     def get_weight(self, ti: Any) -> int:  # noqa: ANN401 - Airflow's task instance
         """Return the weight: the waiting task with the largest one starts first."""
         weight = int(ti.task.priority_weight)
-        return weight if str(ti.run_id).startswith(AUTOMATIC_RUNS) else max(weight, 1) * REQUESTED
+        return max(weight, 1) * REQUESTED if is_requested(str(ti.run_id)) else weight
 
 
 @hookimpl

@@ -14,9 +14,10 @@ from include.airflow.names import (
     SPARK_LAKE_CONNECTION,
     SPARK_STREAM_CONNECTION,
     check_due_asset,
+    is_rebuild,
     lake_asset,
 )
-from include.airflow.run_hooks import RequestedFirst
+from include.airflow.run_hooks import RequestedFirst, is_requested
 from include.airflow.web import table_details
 from include.quality.check_engines import run_check_with_engines
 from include.quality.check_run import PASSED
@@ -25,9 +26,21 @@ from include.spark.lake_config import lake_config
 from include.spark.log_levels import level_of
 from include.spark.stream_config import REPORT_SOON, source_partitions, stream_config
 
+NORMAL_PRIORITY = {"FOLDLAKE_LAKE_NICENESS": "0"}
+
 
 class SparkJobOperator(SparkSubmitOperator):
-    """Runs a Spark application; the lines of its log keep their level, and a warning that repeats is logged once."""
+    """Runs a Spark application; the lines of its log keep their level, and a warning that repeats is logged once.
+
+    A job that somebody has started has a normal priority. Those of a rebuild, which run for minutes, do not.
+    """
+
+    def execute(self, context: Context) -> None:
+        """Run the application."""
+        settings = Settings()
+        if prioritized(settings, context["dag_run"]) is not settings:
+            self.env_vars = NORMAL_PRIORITY
+        super().execute(context)
 
     def _get_hook(self) -> SparkSubmitHook:
         hook = super()._get_hook()
@@ -38,6 +51,14 @@ class SparkJobOperator(SparkSubmitOperator):
 
         hook._process_spark_submit_log = process  # type: ignore[method-assign, assignment]  # noqa: SLF001
         return hook
+
+
+def prioritized(settings: Settings, dag_run: Any) -> Settings:  # noqa: ANN401 - Airflow's
+    """Return the settings of a run's jobs: with a normal priority if somebody waits for them on this machine."""
+    is_local = settings.lake.master.startswith("local")
+    if is_local and is_requested(str(dag_run.run_id)) and not is_rebuild(str(dag_run.dag_id)):
+        return settings.changed(lake_niceness=0)
+    return settings
 
 
 def _without_warnings(hook: SparkSubmitHook, lines: Iterator[Any]) -> Iterator[str]:

@@ -61,6 +61,7 @@ class RegistrySettings(SettingsGroup):
 class AirflowSettings(SettingsGroup):
     """Airflow. url: one of your own. database_url: empty for SQLite. password: empty for a generated one.
 
+    start_delay_s: how long after the start of the embedded Airflow the jobs begin that nobody waits for.
     browser_url: the URL of the same API server for browsers, if `url` is only for the processes of this deployment.
     database_password: for a `database_url` without one.
     """
@@ -72,6 +73,7 @@ class AirflowSettings(SettingsGroup):
     database_password: str = ""
     password: str = ""
     parallelism: int = Field(default=8, ge=2)
+    start_delay_s: float = Field(default=120.0, ge=0)
 
     @property
     def base_url(self) -> str:

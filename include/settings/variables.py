@@ -25,7 +25,13 @@ RENAMED = {
     "node_http_client_share": "node_max_client_share",
 }
 # Begins the names of variables with which processes of Foldlake and its tests call each other; they are not settings.
-NOT_SETTINGS = ("FOLDLAKE_STACK", "FOLDLAKE_PYTHON", "FOLDLAKE_LAUNCHER_PID", "FOLDLAKE_TEST_")
+NOT_SETTINGS = (
+    "FOLDLAKE_STACK",
+    "FOLDLAKE_PYTHON",
+    "FOLDLAKE_LAUNCHER_PID",
+    "FOLDLAKE_SCHEDULER_STARTED_S",
+    "FOLDLAKE_TEST_",
+)
 
 
 class VariableSource(PydanticBaseSettingsSource):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 ACCEPTED = b"accepted\n"
-# The server was started with other settings or code, and ends.
+# The server was started with other settings or code, or has a priority that is too low, and ends.
 REFUSED = b"refused\n"
 OUTPUTS = 2
 CHUNK_BYTES = 64 * 1024
@@ -17,11 +17,15 @@ CHUNK_BYTES = 64 * 1024
 
 @dataclass(frozen=True)
 class JobRequest:
-    """A job: its application's path and arguments, and what its Spark session depends on (see `launchers/job_client.py`)."""
+    """A job: its application's path and arguments, and what its Spark session depends on (see `launchers/job_client.py`).
+
+    niceness: its nice value, relative to the other processes of the stack.
+    """
 
     fingerprint: str
     application: str
     arguments: tuple[str, ...]
+    niceness: int
 
 
 def send_request(connection: socket.socket, request: JobRequest, outputs: Sequence[int]) -> None:
@@ -43,7 +47,7 @@ def receive_request(connection: socket.socket) -> tuple[JobRequest, list[int]]:
             raise OSError(message)
         text += more
     fields = json.loads(text)
-    return JobRequest(fields["fingerprint"], fields["application"], tuple(fields["arguments"])), outputs
+    return JobRequest(**{**fields, "arguments": tuple(fields["arguments"])}), outputs
 
 
 def send_status(connection: socket.socket, status: int) -> None:

@@ -1,10 +1,12 @@
 """Runs one component of Airflow, so that all processes that it forks (workers, task runners, parsers) end with it."""
 
 import importlib
+import os
 import sys
 from datetime import UTC, datetime
 
-from include.airflow.names import POOLS, REBUILD_POOL
+from include.airflow.names import POOLS, REBUILD_POOL, SCHEDULER_STARTED
+from include.boot_clock import boot_s
 from include.machine import cores, memory_bytes
 from include.process import forks_die_with_this_process
 
@@ -19,6 +21,7 @@ def main() -> None:
     if sys.argv[1] in JOB_TYPES:
         end_dead_jobs(JOB_TYPES[sys.argv[1]])
     if sys.argv[1] == "scheduler":
+        os.environ[SCHEDULER_STARTED] = str(boot_s())
         create_pools()
     # Airflow reads its configuration at import.
     airflow = importlib.import_module("airflow.__main__").main

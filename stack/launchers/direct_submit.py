@@ -1,4 +1,7 @@
-"""Runs a lake job, a quality check or the stream driver without Airflow, with the same launchers and settings."""
+"""Runs a lake job, a quality check or the stream driver without Airflow, with the same launchers and settings.
+
+Somebody waits for such a job: it has a normal priority.
+"""
 
 import os
 import subprocess
@@ -20,6 +23,7 @@ def launch(
 
     log: the file to which its output is appended; None for the output of this process.
     """
+    settings = settings.changed(lake_niceness=0)
     command = lake_job_command(settings, job, arguments)
     environment = {**os.environ, **settings_environment(settings), **interpreter_variable()}
     if log is None:
@@ -36,7 +40,7 @@ def run(settings: Settings, job: str, arguments: Sequence[str]) -> int:
 def run_check(settings: Settings, request: CheckRequest) -> int:
     """Run a quality check and return its exit status; its output goes to standard error."""
     return run_check_with_engines(
-        settings,
+        settings.changed(lake_niceness=0),
         job_arguments(request),
         lambda arguments: run(settings, "quality_check", arguments),
         lambda line: sys.stderr.write(f"{line}\n"),

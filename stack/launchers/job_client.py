@@ -47,7 +47,12 @@ def run_in_server(settings: Settings, arguments: Sequence[str]) -> int | None:
         return None
     try:
         options = arguments[:index]
-        request = JobRequest(_fingerprint(settings, options), arguments[index], tuple(arguments[index + 1 :]))
+        request = JobRequest(
+            _fingerprint(settings, options),
+            arguments[index],
+            tuple(arguments[index + 1 :]),
+            settings.lake.niceness,
+        )
         connection = _connect_and_send(settings, request) or _start_and_send(settings, options, request)
         if connection is None:
             return None
@@ -142,10 +147,16 @@ def _fingerprint(settings: Settings, options: Sequence[str]) -> str:
         for folder in CODE
         for path in (CHECKOUT / folder).rglob("*.py")
     )
-    # A job that a node starts, to explain a key, is not to end the server that Airflow's jobs use.
-    of_one_node = {"node_name": "", "node_port": 0, "node_url": "", "node_store_dir": None}
+    # A job that a node starts, to explain a key, is not to end the server that Airflow's jobs use. A job's priority is its own.
+    of_one_job = {
+        "node_name": "",
+        "node_port": 0,
+        "node_url": "",
+        "node_store_dir": None,
+        "lake_niceness": 0,
+    }
     everything = (
-        settings_environment(settings.changed(**of_one_node)),
+        settings_environment(settings.changed(**of_one_job)),
         master_of(options),
         sorted(configuration(options).items()),
         declarations_digest(settings.declaration_folders),

@@ -49,6 +49,8 @@ def temporary_settings(home: Path, **overrides: object) -> Settings:
         "stream_standby": "off",
         # With a lower priority, jobs that a test waits for would get almost no processor time beside another worker's tests.
         "lake_niceness": 0,
+        # Tests wait for the jobs of schedules.
+        "airflow_start_delay_s": 0.0,
         **overrides,
     }
     return Settings.of(**values)

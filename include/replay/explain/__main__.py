@@ -130,6 +130,8 @@ def _spark_job(settings: Settings, given: ExplainArguments) -> list[str]:
 
 
 def _environment(settings: Settings) -> dict[str, str]:
+    # Somebody waits for it.
+    settings = settings.changed(lake_niceness=0)
     return {**os.environ, **settings_environment(settings), **interpreter_variable()}
 
 

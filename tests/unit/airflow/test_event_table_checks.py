@@ -35,7 +35,7 @@ def check_after_append(lake: Path, offsets: list[int], monkeypatch: pytest.Monke
     extra: dict[str, Any] = {}
     event = SimpleNamespace(extra=extra)
     context = {
-        "dag_run": SimpleNamespace(run_type="asset_triggered"),
+        "dag_run": SimpleNamespace(run_type="asset_triggered", run_id="asset_triggered__a"),
         "triggering_asset_events": {Asset(lake_asset("sales")): []},
         "outlet_events": {Asset(quality_asset("sales")): event},
     }

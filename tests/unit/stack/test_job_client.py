@@ -28,6 +28,7 @@ def test_a_job_that_a_node_starts_fits_the_server_of_airflows_jobs(tmp_path: Pat
     of_node = settings.changed(
         node_name="node-2", node_port=5052, node_url="http://127.0.0.1:5052", node_store_dir=tmp_path
     )
+    of_node = of_node.changed(lake_niceness=0)
     options = ["--master", "local[2]"]
 
     assert _fingerprint(of_node, options) == _fingerprint(settings, options)

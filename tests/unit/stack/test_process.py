@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from include.process import GroupPriority
 from include.settings import CHECKOUT
 from tests.support.waiting import wait_until
 
@@ -36,6 +37,12 @@ GIVES_WAY = (
     "import os, subprocess; from include.process import lower_priority; lower_priority(7); "
     "print(os.getsid(0) == os.getpid(), flush=True); "
     "subprocess.run(['sh', '-c', 'nice; cat /proc/self/autogroup'], check=True)"
+)
+CHANGES_PRIORITY = (
+    "import os, subprocess, sys; from include.process import GroupPriority; os.getloadavg = lambda: (1e3, 0, 0); "
+    "child = subprocess.Popen(['sleep', '600']); base = os.nice(0); group = GroupPriority(base); "
+    "nice = lambda: os.getpriority(os.PRIO_PROCESS, child.pid); "
+    "print(base, group.change(7) and nice(), int(group.change(0)), nice(), sep='\\n'); child.kill()"
 )
 ENABLED = Path("/proc/sys/kernel/sched_autogroup_enabled")
 HAS_AUTOGROUPS = ENABLED.exists() and ENABLED.read_text().strip() == "1"
@@ -103,6 +110,28 @@ def test_its_session_and_its_children_are_nice(new_session: bool) -> None:
     assert nice == str(os.nice(0) + 7)
     assert autogroup.endswith(" nice 7")
     assert leads_session == "True"
+
+
+def test_the_priority_of_a_group_is_that_of_what_it_does() -> None:
+    base, lowered, can_raise, raised = map(int, lines_of(CHANGES_PRIORITY, new_session=True))
+
+    assert lowered == base + 7
+    # Without the permission, work that needs the priority can be done while a core is idle.
+    assert (raised, can_raise) in {(base, 1), (lowered, 0)}
+
+
+@pytest.mark.parametrize(("load", "is_fit"), [(0.1, True), (1_000.0, False)])
+def test_a_priority_that_cannot_be_raised_suffices_while_a_core_is_idle(
+    load: float, is_fit: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "setpriority", refuse)
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, load, load))
+
+    assert GroupPriority(os.nice(0) - 1).change(0) is is_fit
+    assert GroupPriority(os.nice(0)).change(0)
 
 
 def test_zero_changes_nothing() -> None:
