@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from benchmarks.airflow_pages import airflow_environment, serving
+from benchmarks.support.airflow_pages import airflow_environment, serving
 from benchmarks.support.report import print_environment
 from include.airflow.client import airflow_home
 from include.airflow.database import clean_database, database_url, sqlite_file
