@@ -73,7 +73,7 @@ class AirflowSettings(SettingsGroup):
     database_password: str = ""
     password: str = ""
     parallelism: int = Field(default=8, ge=2)
-    start_delay_s: float = Field(default=120.0, ge=0)
+    start_delay_s: float = Field(default=150.0, ge=0)
 
     @property
     def base_url(self) -> str:
