@@ -32,6 +32,7 @@ KINDS = {
     "spark_jobs/job_server.py": "job server",
     # Of a check: the program with DuckDB, and the job of a home without a job server.
     "include.replay.quality_check": "check with DuckDB",
+    "include.replay.compare_versions": "comparison with DuckDB",
     "spark_jobs/quality_check.py": "check with Spark",
     "query_api.materializer": "materializers",
     "query_api.server": "HTTP servers",

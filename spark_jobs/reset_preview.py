@@ -9,10 +9,11 @@ from include.declarations.load import read_model
 from include.declarations.read_model import ReadModel
 from include.errors import FoldlakeError
 from include.rebuild.comparison.comparison import Comparison, VersionStates
+from include.rebuild.comparison.state_difference import StateDifference
 from include.settings import Settings
 from include.versions.registry import VersionRegistry, record_of
 from include.versions.start_rule import StartRule, start_offsets
-from spark_jobs.comparison.state_difference import StateDifference, compare_states
+from spark_jobs.comparison.state_difference import compare_states
 from spark_jobs.folding.fold_query import fold
 from spark_jobs.folding.replay import IdsOf, decoding, replayed_events, source_ends
 from spark_jobs.runtime.lake_job import run_lake_job

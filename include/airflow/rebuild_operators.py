@@ -18,6 +18,7 @@ from include.airflow.names import REFUSED
 from include.airflow.quality_operators import ReportLink, run_check_job
 from include.airflow.spark_tasks import SparkJobOperator, check_with_engines
 from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavailableError
+from include.quality.check_engines import COMPARISON
 from include.rebuild.comparison.report import report_url
 from include.rebuild.comparison.summary import with_exceeded
 from include.rebuild.errors import (
@@ -182,9 +183,17 @@ class ChangesLink(BaseOperatorLink):
 
 
 class CompareVersions(StageJob):
-    """Runs the comparison of a rebuild's version with the live one."""
+    """Runs the comparison of a rebuild's version with the live one, with Spark's job if DuckDB cannot."""
 
     operator_extra_links = (ChangesLink(),)
+
+    def execute(self, context: Any) -> None:  # noqa: ANN401 - Airflow's
+        """Run the comparison."""
+        self.take_arguments(context)
+        arguments = list(self.application_args or ())
+        check_with_engines(
+            self, Settings(), arguments, lambda: super(StageJob, self).execute(context), COMPARISON
+        )
 
 
 class OptionalApproval(ApprovalOperator):

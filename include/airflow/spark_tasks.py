@@ -1,4 +1,4 @@
-"""Airflow tasks that run a Spark job, or a check that may need one. A task ends when its job or check ends."""
+"""Airflow tasks that run a Spark job, or a check or comparison that may need one. A task ends when its job or check ends."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -78,11 +78,16 @@ def _without_warnings(hook: SparkSubmitHook, lines: Iterator[Any]) -> Iterator[s
 
 
 def check_with_engines(
-    operator: SparkJobOperator, settings: Settings, arguments: Sequence[str], execute: Callable[[], object]
+    operator: SparkJobOperator,
+    settings: Settings,
+    arguments: Sequence[str],
+    execute: Callable[[], object],
+    program: Sequence[str] = (),
 ) -> None:
-    """Run a check with the engines that FOLDLAKE_CHECK_ENGINE allows; its output goes to the task's log.
+    """Run a check, or another program, with the engines that FOLDLAKE_CHECK_ENGINE allows; its output goes to the task's log.
 
-    execute: runs the operator's Spark job, with the arguments that it has then. Raises AirflowException when the check has not passed.
+    execute: runs the operator's Spark job, with the arguments that it has then. program: as for `run_check_with_engines`. Raises
+    AirflowException when the check has not passed.
     """
 
     def spark_job(given: list[str]) -> int:
@@ -93,9 +98,9 @@ def check_with_engines(
     def log(line: str) -> None:
         operator.log.log(level_of(line)[0], "%s", line)
 
-    status = run_check_with_engines(settings, arguments, spark_job, log)
+    status = run_check_with_engines(settings, arguments, spark_job, log, program)
     if status != PASSED:
-        raise AirflowException(f"The check ended with status {status}.")
+        raise AirflowException(f"The {'comparison' if program else 'check'} ended with status {status}.")
 
 
 def lake_task(

@@ -1,4 +1,4 @@
-"""Runs a check: the program that checks with DuckDB, and Spark's job if that hands the check on."""
+"""Runs a check or a comparison: the program that does it with DuckDB, and Spark's job if that hands it on."""
 
 import logging
 import os
@@ -20,8 +20,9 @@ from include.quality.check_run import (
 from include.settings import CHECKOUT, CheckEngine, Settings, settings_environment
 
 LOG = logging.getLogger(__name__)
-# The module is above this one: it runs in a process of its own.
+# The modules are above this one: they run in processes of their own.
 PROGRAM = ("-m", "include.replay.quality_check")
+COMPARISON = ("-m", "include.replay.compare_versions")
 VERDICTS = (PASSED, FAILED, UNCHECKABLE, NO_VERDICT)
 
 
@@ -30,6 +31,7 @@ def run_check_with_engines(
     arguments: Sequence[str],
     spark_job: Callable[[list[str]], int],
     log: Callable[[str], object],
+    program: Sequence[str] = (),
 ) -> int:
     """Run a check with the engines that FOLDLAKE_CHECK_ENGINE allows, and return its exit status, of include/quality/check_run.py.
 
@@ -38,10 +40,11 @@ def run_check_with_engines(
     Args:
         settings: those of the check.
         arguments: its command line (`job_arguments`).
-        spark_job: runs spark_jobs/quality_check.py with the arguments given to it, and returns its exit status.
+        spark_job: runs Spark's job with the arguments given to it, and returns its exit status.
         log: gets each line of the program's output, without its end.
+        program: the program's arguments for Python; by default, those of a check.
     """
-    status, further = _run_program(settings, arguments, log)
+    status, further = _run_program(settings, [*(program or PROGRAM), *arguments], log)
     if status in VERDICTS:
         return status
     if status != NEEDS_SPARK:
@@ -55,13 +58,13 @@ def run_check_with_engines(
 
 
 def _run_program(
-    settings: Settings, arguments: Sequence[str], log: Callable[[str], object]
+    settings: Settings, command: Sequence[str], log: Callable[[str], object]
 ) -> tuple[int, list[str]]:
     """Return the exit status of the program, and the further arguments of Spark's job if that must check."""
     further: list[str] = []
     environment = {**os.environ, **settings_environment(settings), LAUNCHER: str(os.getpid())}
     process = subprocess.Popen(
-        [sys.executable, *PROGRAM, *arguments],
+        [sys.executable, *command],
         cwd=CHECKOUT,
         env=environment,
         stdout=subprocess.PIPE,

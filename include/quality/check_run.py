@@ -107,10 +107,13 @@ def parse(arguments: Sequence[str]) -> tuple[CheckRequest, SparkReason]:
     return request, SparkReason(options.engine_reason, options.disputed)
 
 
-def exit_status(check: Callable[[], CheckResult]) -> int:
-    """Run a check and return its exit status; an error is logged. If Spark must check, its further arguments are printed on one line."""
+def exit_status(check: Callable[[], CheckResult | None]) -> int:
+    """Run a check and return its exit status; an error is logged. If Spark must check, its further arguments are printed on one line.
+
+    A program that has no verdict, such as a comparison, returns None and has passed.
+    """
     try:
-        return PASSED if check().passed else FAILED
+        return FAILED if (result := check()) is not None and not result.passed else PASSED
     except SparkNeededError as needed:
         sys.stdout.write(f"{HANDED_TO_SPARK}{shlex.join(needed.reason.arguments())}\n")
         sys.stdout.flush()

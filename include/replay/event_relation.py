@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 import duckdb
 import pyarrow as pa
@@ -28,6 +29,17 @@ OWN = frozenset({"key", "is_source_key"})
 
 class ColumnsMissingError(FoldlakeError):
     """Rows lack a column that the rules use; the message says which."""
+
+
+class EventUse(Protocol):
+    """A further use of the events that a check reads."""
+
+    @property
+    def columns(self) -> frozenset[tuple[str, ...]]:
+        """The columns that it uses, as in FoldSql."""
+
+    def use(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Use the table of events."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 from include.errors import (
     FoldlakeError,
@@ -39,6 +40,7 @@ OF_ANY_ENGINE = (
     UnknownReadModelError,
     VersionLockedError,
 )
+T = TypeVar("T")
 Compare = Callable[[Settings, CheckRequest], CheckResult]
 
 
@@ -49,13 +51,19 @@ class CannotCheckError(FoldlakeError):
 def main() -> None:
     """Run the program."""
     request, _ = parse(sys.argv[1:])
+    settings = begin_program()
+    sys.exit(exit_status(lambda: check(settings, request, _with_duckdb)))
+
+
+def begin_program() -> Settings:
+    """Prepare the process of a check or comparison: its end with its launcher, its log, its priority."""
     die_with_parent(launcher_pid())
     logging.Formatter.converter = time.gmtime
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
     logging.getLogger("httpx").setLevel(logging.WARNING)
     settings = Settings()
     lower_priority(settings.lake.niceness)
-    sys.exit(exit_status(lambda: check(settings, request, _with_duckdb)))
+    return settings
 
 
 def check(settings: Settings, request: CheckRequest, compare: Compare) -> CheckResult:
@@ -71,17 +79,27 @@ def check(settings: Settings, request: CheckRequest, compare: Compare) -> CheckR
 
 
 def _with_duckdb(settings: Settings, request: CheckRequest) -> CheckResult:
-    # Only if DuckDB checks: it takes time and memory.
+    # Only if DuckDB checks: they take time and memory.
     from include.replay.check.run import run_check  # noqa: PLC0415
+    from include.replay.check.version_comparison import comparison_after  # noqa: PLC0415
 
-    return run_check(settings, request)
+    return run_check(settings, request, comparison_after(settings, request))
 
 
 def _accepted(settings: Settings, request: CheckRequest, compare: Compare) -> CheckResult:
     """Return the result of DuckDB if its verdict counts; raises SparkNeededError or CannotCheckError otherwise."""
-    is_auto = settings.quality.engine is CheckEngine.AUTO
+    result = done_with_duckdb(settings, request.read_model, lambda: compare(settings, request))
+    result = replace(result, engine=CheckEngine.DUCKDB.value)
+    if settings.quality.engine is CheckEngine.AUTO and not result.passed:
+        LOG.warning("with DuckDB: %s", result.verdict)
+        raise _needed(disputed(result))
+    return result
+
+
+def done_with_duckdb(settings: Settings, read_model: str, work: Callable[[], T]) -> T:
+    """Return the result of some work; raises SparkNeededError or CannotCheckError where DuckDB cannot do it."""
     try:
-        result = replace(compare(settings, request), engine=CheckEngine.DUCKDB.value)
+        return work()
     except OF_ANY_ENGINE:
         raise
     except Exception as error:
@@ -90,15 +108,11 @@ def _accepted(settings: Settings, request: CheckRequest, compare: Compare) -> Ch
         else:
             LOG.warning("the check with DuckDB ended with an error", exc_info=True)
             reason = f"the check with DuckDB ended with an error: {error}"
-        if is_auto:
+        if settings.quality.engine is CheckEngine.AUTO:
             raise _needed(SparkReason.of(reason)) from error
         raise CannotCheckError(
-            f"DuckDB cannot check {request.read_model}: {reason}. With FOLDLAKE_CHECK_ENGINE=auto, Spark checks where DuckDB cannot."
+            f"DuckDB cannot check {read_model}: {reason}. With FOLDLAKE_CHECK_ENGINE=auto, Spark checks where DuckDB cannot."
         ) from error
-    if is_auto and not result.passed:
-        LOG.warning("with DuckDB: %s", result.verdict)
-        raise _needed(disputed(result))
-    return result
 
 
 def disputed(result: CheckResult) -> SparkReason:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from include.declarations.read_model import ReadModel
-from include.kafka.topic_state import topic_state
 from include.position import Offsets
 from include.settings import Settings
 from include.versions.version_record import Version
@@ -43,18 +42,6 @@ def replayed_states(
         replayed_events(spark, settings, model, until, revision=version.fold_revision, ids_of=ids_of),
     )
     return table.with_all_columns(unexpired(model, states, settings.stream))
-
-
-def no_replay_because(bootstrap_servers: str, model: ReadModel, version: Version) -> str:
-    """Return why the log cannot be folded as this version does; empty if it can."""
-    if version.fold_revision not in model.folds:
-        return f"the module has no fold revision {version.fold_revision} any more"
-    topic = model.reading(version.source_topic).source_topic
-    log = topic_state(bootstrap_servers, topic)
-    if log is None:
-        return f"topic {topic} does not exist any more"
-    lost = [str(p) for p, first in log.starts.items() if first > version.starts.of(p)]
-    return f"{topic} has lost its first events in partitions {', '.join(lost)}" if lost else ""
 
 
 def stored_states(

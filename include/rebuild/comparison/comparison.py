@@ -112,6 +112,8 @@ class Comparison:
     fields: the numeric fields of the state. new_fields, dropped_fields: all fields that only one of the versions has.
     largest: the changes that are the largest in the field `measure`. samples: some keys of each kind, chosen by a hash.
     folds: the fold of each version. notes: what limits the comparison, in sentences.
+    staging_version: of the staging table that was compared; None if none was. engine: the one that compared, `duckdb` or `spark`.
+    engine_reason: why Spark, where DuckDB might have compared; else empty.
     """
 
     read_model: str
@@ -132,6 +134,9 @@ class Comparison:
     reason: str = ""
     compared_at: str = ""
     duration_s: float = field(default=0.0, compare=False)
+    staging_version: int | None = field(default=None, compare=False)
+    engine: str = field(default="", compare=False)
+    engine_reason: str = field(default="", compare=False)
 
     @property
     def all_keys(self) -> int:

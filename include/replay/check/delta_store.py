@@ -69,15 +69,17 @@ class DeltaStore:
     @property
     def table(self) -> str:
         """The version of the table in SQL."""
-        name = f"{TABLE}_{self.name}"
-        attached = self._stored.connection.execute(
-            "SELECT count(*) FROM duckdb_databases() WHERE database_name = ?", [name]
-        ).fetchone()
-        if attached == (0,):
-            self._stored.connection.execute(
-                f'ATTACH {quoted(self._path)} AS "{name}" (TYPE delta, READ_ONLY)'
-            )
-        return f'(SELECT * FROM "{name}" AT (VERSION => {self._version}))'
+        return delta_rows(self._stored.connection, f"{TABLE}_{self.name}", self._path, self._version)
+
+
+def delta_rows(connection: duckdb.DuckDBPyConnection, name: str, path: str, version: int) -> str:
+    """Return a version of a Delta table in SQL. name: of the database under which it is attached."""
+    attached = connection.execute(
+        "SELECT count(*) FROM duckdb_databases() WHERE database_name = ?", [name]
+    ).fetchone()
+    if attached == (0,):
+        connection.execute(f'ATTACH {quoted(path)} AS "{name}" (TYPE delta, READ_ONLY)')
+    return f'(SELECT * FROM "{name}" AT (VERSION => {version}))'
 
 
 def lake_lag_s(

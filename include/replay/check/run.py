@@ -55,6 +55,7 @@ from include.replay.check.stored_records import Reading, Store, StoredRecords
 from include.replay.check.target import CheckTarget, OtherEngineError
 from include.replay.check.verified_records import VerifiedFile, VerifiedRecords
 from include.replay.database import check_database
+from include.replay.event_relation import EventUse
 from include.replay.fold_sql import FoldSql, fold_sql, merge_sql
 from include.settings import Settings
 from include.stream.checkpoints import checkpoint_path, committed_offsets
@@ -65,30 +66,34 @@ POLL_S = 0.5
 KEYS_IN_MEMORY = 100_000
 
 
-def run_check(settings: Settings, request: CheckRequest) -> CheckResult:
+def run_check(settings: Settings, request: CheckRequest, further: EventUse | None = None) -> CheckResult:
     """Run a check and return the result; if it passed, keep what it has verified for incremental checks.
 
-    Where an incremental check is not possible, all keys are checked.
+    Where an incremental check is not possible, all keys are checked. further: uses the events once the check has passed.
 
     Raises OtherEngineError and NotTranslatedError where Spark must check. Raises FoldlakeError when the check cannot complete: QualityError,
     KafkaUnavailableError, RegistryUnavailableError; and UncheckableError when the read model cannot be checked at all.
     """
     started_s, started_at = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
     try:
-        result = _run(settings, request)
+        result = _run(settings, request, further)
     except FullCheckNeededError as reason:
         LOG.info("checking all keys, because %s", reason)
-        result = replace(_run(settings, replace(request, mode=Mode.FULL)), full_check_reason=str(reason))
+        result = replace(
+            _run(settings, replace(request, mode=Mode.FULL), further), full_check_reason=str(reason)
+        )
     return replace(result, started_at=started_at, duration_s=time.monotonic() - started_s)
 
 
-def _run(settings: Settings, request: CheckRequest) -> CheckResult:
+def _run(settings: Settings, request: CheckRequest, further: EventUse | None) -> CheckResult:
     target = CheckTarget.of(settings, request)
     if target.model.items_leave:
         raise OtherEngineError("items leave the read model")
     if "://" in settings.lake_root.removeprefix("file://"):
         raise OtherEngineError("the lake is not on a file system of this machine")
     rules = fold_sql(target.model, target.version.fold_revision)
+    if further is not None:
+        rules = replace(rules, columns=rules.columns | further.columns)
     LOG.info(
         "checking %s v%d with DuckDB, %s: %s, up to offsets %s",
         target.model.name,
@@ -100,7 +105,10 @@ def _run(settings: Settings, request: CheckRequest) -> CheckResult:
     with ExitStack() as resources:
         connection = resources.enter_context(check_database(settings))
         add_functions(connection)
-        return _Check(target, request, rules, connection, resources).run()
+        result = _Check(target, request, rules, connection, resources).run()
+        if result.passed and further is not None:
+            further.use(connection)
+        return result
 
 
 class _Check:

@@ -1,13 +1,17 @@
 """A stage's task asks a person if it must, passes its job the arguments of its run, and is retried only after some errors."""
 
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowException
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from include.airflow.rebuild_operators import (
+    CompareVersions,
     OptionalApproval,
     StageJob,
     fail_without_retry,
@@ -15,6 +19,7 @@ from include.airflow.rebuild_operators import (
 )
 from include.airflow.spark_tasks import SparkJobOperator
 from include.errors import KafkaUnavailableError
+from include.quality.check_run import NEEDS_SPARK, NO_VERDICT, PASSED
 from include.rebuild.errors import (
     NoSlotsError,
     NothingToDoError,
@@ -23,7 +28,7 @@ from include.rebuild.errors import (
     StaleRequestError,
 )
 from include.rebuild.plan import REBUILD, ROLLBACK, Plan, rebuild_plan
-from include.rebuild.stage import Action, Approval, Engine, Question, SparkJob
+from include.rebuild.stage import Action, Approval, Engine, Question, Report, SparkJob
 from include.versions.transitions import RebuildRunningError, RunAbandonedError, UnknownVersionError
 from include.versions.version_lock import VersionLockedError
 
@@ -54,6 +59,35 @@ def test_a_job_works_on_the_read_model_of_its_stage_or_of_the_form(
     operator.execute(context({"read_model": "balance"}))
 
     assert submitted == [["--read-model", expected]]
+
+
+@pytest.mark.parametrize(("status", "by_spark"), [(PASSED, False), (NEEDS_SPARK, True), (NO_VERDICT, False)])
+def test_spark_compares_only_if_the_program_hands_the_comparison_on(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    by_spark: bool,
+) -> None:
+    monkeypatch.setenv("FOLDLAKE_HOME", str(tmp_path))
+    code = f"import sys; assert sys.argv[1:] == ['--version', '7']; sys.exit({status})"
+    monkeypatch.setattr("include.airflow.rebuild_operators.COMPARISON", ("-c", code))
+    submitted: list[list[str]] = []
+    monkeypatch.setattr(
+        SparkJobOperator, "execute", lambda self, _context: submitted.append(self.application_args)
+    )
+    work = SparkJob(
+        "compare_versions", Engine.LAKE, lambda _run: ("--version", "7"), report=Report.COMPARISON
+    )
+    run = SimpleNamespace(report_id="rebuild-balance-v7")
+    monkeypatch.setattr("include.airflow.rebuild_operators.stage_run", lambda *_arguments: run)
+    task = CompareVersions(task_id="compare", stage_job=work, read_models=())
+
+    no_verdict = pytest.raises(AirflowException, match=f"The comparison ended with status {status}")
+    with no_verdict if status == NO_VERDICT else nullcontext():
+        task.execute({})
+
+    assert submitted == ([["--version", "7"]] if by_spark else [])
+    assert task.report_id == "rebuild-balance-v7"
 
 
 @pytest.mark.parametrize("approve", [True, False])

@@ -120,6 +120,17 @@ def test_spark_checks_if_the_program_is_killed(
         assert (status, check.spark) == (NO_VERDICT, [])
 
 
+def test_another_program_runs_instead_of_the_check(tmp_path: Path) -> None:
+    lines: list[str] = []
+    code = "import sys; print(sys.argv[1:])"
+
+    status = run_check_with_engines(
+        Settings.of(home=tmp_path), ["--version", "2"], lambda _: NO_VERDICT, lines.append, ("-c", code)
+    )
+
+    assert (status, lines) == (PASSED, ["['--version', '2']"])
+
+
 def test_an_exception_of_the_caller_ends_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(monkeypatch, WAITS)
     pids: list[int] = []

@@ -11,19 +11,25 @@ from include.declarations.read_model import ReadModel
 from include.quality.check import CheckRequest, Mode, StoreName
 from include.read_models.balance.events import FundsAdded, FundsWithdrawn
 from include.rebuild.comparison import report
+from include.rebuild.comparison.compared_versions import NoStagingError
 from include.rebuild.comparison.comparison import Comparison, FieldChange
 from include.rebuild.comparison.thresholds import Thresholds, exceeded
 from include.rebuild.request import RebuildRequest
 from include.rebuild.retirement import abandon_version
+from include.rebuild.stage import report_id
+from include.replay.check import version_comparison
+from include.replay.check.run import run_check
+from include.replay.check.target import OtherEngineError
+from include.replay.check.version_comparison import compare_unless_written, comparison_after
 from include.settings import Settings
 from spark_jobs.build_staging import build_staging
-from spark_jobs.compare_versions import NoStagingError, compare_versions
+from spark_jobs.compare_versions import compare_versions
 from spark_jobs.quality_check import check
 from tests.support.lake.checked_ledger import CheckedLedger, Record
 from tests.support.lake.registered_version import registered_version
 
 NAME = "compared-balances"
-# Revision 2 adds a bonus to withdrawals as well, which is the mistake. Revision 3 is what was meant, and counts the deposits.
+# Revision 2 adds a bonus to withdrawals as well, which is the mistake. Revision 3 is what was meant, counts the deposits, and is a function.
 MODULE = """
 from dataclasses import replace
 from decimal import Decimal
@@ -41,8 +47,9 @@ def bonus():
     return (F.col("amount") * F.lit(Decimal("0.10"))).cast("decimal(20,2)")
 
 
-def funds_with_bonus():
-    return {{"amount": F.sum(signed() + bonus())}}
+FUNDS_WITH_BONUS = {{
+    "amount": "sum(CASE WHEN event_type = 'FundsWithdrawn' THEN -amount ELSE amount END + round(amount * 0.10, 2))"
+}}
 
 
 def funds_with_bonus_on_deposits():
@@ -58,7 +65,7 @@ DECLARATIONS = [replace(
     name={name!r},
     source_topic={name!r},
     state=(*model.READ_MODEL.state, StateField("deposits", "long", "Number of deposits.", since=3)),
-    folds={{1: model.READ_MODEL.folds[1], 2: funds_with_bonus, 3: funds_with_bonus_on_deposits}},
+    folds={{1: model.READ_MODEL.folds[1], 2: FUNDS_WITH_BONUS, 3: funds_with_bonus_on_deposits}},
 )]
 """
 CUSTOMERS = 30
@@ -92,9 +99,25 @@ def abandoned(ledger: CheckedLedger, number: int) -> None:
 def compared(
     spark: SparkSession, ledger: CheckedLedger, number: int, model: ReadModel | None = None
 ) -> Comparison:
-    compare_versions(spark, ledger.settings, model or ledger.model, number, f"compared-v{number}")
-    found = report.read(ledger.settings.home, f"compared-v{number}")
+    run_id = f"compared-v{number}"
+    compare_versions(spark, ledger.settings, model or ledger.model, number, run_id)
+    found = report.read(ledger.settings.home, run_id)
     assert found is not None
+    assert found.engine == "spark"
+    return found
+
+
+def assert_same(other: Comparison, found: Comparison) -> None:
+    assert replace(other, run_id=found.run_id, compared_at=found.compared_at) == found
+
+
+def compared_by_both(spark: SparkSession, ledger: CheckedLedger, number: int) -> Comparison:
+    found = compared(spark, ledger, number)
+    compare_unless_written(ledger.settings, NAME, number, "with-duckdb")
+    other = report.read(ledger.settings.home, "with-duckdb")
+    assert other is not None
+    assert other.engine == "duckdb"
+    assert_same(other, found)
     return found
 
 
@@ -107,7 +130,7 @@ def test_a_wrong_fold_is_proved_green_and_its_comparison_shows_what_it_does(
     # Later events are on the log of both versions, but not in staging, and change nothing.
     ledger.source.append([FundsAdded(customerId="customer-0", amount=Decimal("1000.00"))])
 
-    found = compared(lake_spark, ledger, number)
+    found = compared_by_both(lake_spark, ledger, number)
 
     assert (found.changed, found.added, found.gone, found.all_keys) == (CUSTOMERS, 0, 0, CUSTOMERS)
     amount = found.fields["amount"]
@@ -117,12 +140,36 @@ def test_a_wrong_fold_is_proved_green_and_its_comparison_shows_what_it_does(
     largest = found.largest[0]
     assert (largest.key, largest.fields["amount"]) == ("customer-0", FieldChange("50.00", "65.00"))
     assert found.notes == ()
-    assert "funds_with_bonus" in found.folds[1].code
+    assert "amount * 0.10" in found.folds[1].code
     assert "sum(" in found.folds[1].columns[0]
     (too_many,) = exceeded(Thresholds(max_changed_percent=99.0, max_total_change=350.0), found)
     assert "30 of 30 keys differ (100 %)" in too_many
     page = report.comparison_path(settings.home, found.run_id).with_suffix(".html").read_text()
-    assert '<span class="added">+def funds_with_bonus():</span>' in page
+    assert '<span class="added">+amount = sum(' in page
+    abandoned(ledger, number)
+
+
+def test_a_check_of_a_rebuild_compares_with_the_events_that_it_has_read(
+    lake_spark: SparkSession, ledger: CheckedLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = built(lake_spark, ledger, 2, "shared")
+    found = compared(lake_spark, ledger, number)
+    run_id = report_id(NAME, number)
+    request = CheckRequest(NAME, (StoreName.STAGING,), Mode.FULL, run_id, number)
+    further = comparison_after(ledger.settings, request)
+
+    assert run_check(ledger.settings, request, further).passed
+
+    shared = report.read(ledger.settings.home, run_id)
+    assert shared is not None
+    assert_same(shared, found)
+    with monkeypatch.context() as no_events:
+        no_events.setattr(version_comparison, "event_batches", None)
+        compare_unless_written(ledger.settings, NAME, number, run_id)
+        build_staging(lake_spark, ledger.settings, ledger.model, number)
+        with pytest.raises(TypeError):
+            compare_unless_written(ledger.settings, NAME, number, run_id)
+    assert comparison_after(ledger.settings, replace(request, run_id="by hand")) is None
     abandoned(ledger, number)
 
 
@@ -133,6 +180,8 @@ def test_a_field_that_is_new_is_named_and_is_no_change(
     number = built(lake_spark, ledger, 3, "right")
 
     found = compared(lake_spark, ledger, number)
+    with pytest.raises(OtherEngineError, match="a fold is a function"):
+        compare_unless_written(ledger.settings, NAME, number, "with-duckdb")
 
     assert found.new_fields == ("deposits",)
     assert found.fields["deposits"].before is None
@@ -170,4 +219,6 @@ def test_a_version_without_staging_is_refused(lake_spark: SparkSession, ledger: 
 
     with pytest.raises(NoStagingError, match=f"v{number} of {NAME} has no staging table"):
         compare_versions(lake_spark, ledger.settings, ledger.model, number, "unbuilt")
+    with pytest.raises(NoStagingError, match=f"v{number} of {NAME} has no staging table"):
+        compare_unless_written(ledger.settings, NAME, number, "unbuilt")
     abandoned(ledger, number)

@@ -1,10 +1,13 @@
 """Two sets of states are compared key by key: what counts as a change, exact totals, and the bins of the changes."""
 
+import duckdb
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
 from include.rebuild.comparison.comparison import Bin, FieldChange
 from spark_jobs.comparison.state_difference import compare_states
+from tests.support.lake.compared_by_both import compared_by_both, compared_by_duckdb
 
 COLUMNS = "key string, amount string, points long, note string, event_count long"
 FIELDS = ("amount", "points", "note")
@@ -33,7 +36,7 @@ def frame(spark: SparkSession, rows: list[Row]) -> DataFrame:
 
 
 def test_changed_new_and_gone_keys_are_counted_and_totals_are_exact(lake_spark: SparkSession) -> None:
-    found = compare_states(frame(lake_spark, BEFORE), frame(lake_spark, AFTER), FIELDS, FIELDS)
+    found = compared_by_both(frame(lake_spark, BEFORE), frame(lake_spark, AFTER), FIELDS, FIELDS)
 
     # A state with more events and the same fields has not changed.
     assert (found.changed, found.added, found.gone) == (3, 1, 1)
@@ -55,7 +58,7 @@ def test_changed_new_and_gone_keys_are_counted_and_totals_are_exact(lake_spark: 
 
 
 def test_the_largest_changes_come_first_and_there_are_samples_of_each_kind(lake_spark: SparkSession) -> None:
-    found = compare_states(frame(lake_spark, BEFORE), frame(lake_spark, AFTER), FIELDS, FIELDS)
+    found = compared_by_both(frame(lake_spark, BEFORE), frame(lake_spark, AFTER), FIELDS, FIELDS)
 
     assert found.measure == "amount"
     assert [change.key for change in found.largest] == ["down", "gone", "up", "new", "text only"]
@@ -74,7 +77,7 @@ def test_the_largest_changes_come_first_and_there_are_samples_of_each_kind(lake_
 def test_a_field_that_only_one_version_has_changes_no_key(lake_spark: SparkSession) -> None:
     before, after = frame(lake_spark, BEFORE[:2]), frame(lake_spark, BEFORE[:2])
 
-    found = compare_states(before, after, ("amount", "note"), ("amount", "points"))
+    found = compared_by_both(before, after, ("amount", "note"), ("amount", "points"))
 
     assert (found.changed, found.added, found.gone) == (0, 0, 0)
     assert found.largest == found.samples == ()
@@ -86,14 +89,14 @@ def test_the_measure_is_the_first_number_that_changes(lake_spark: SparkSession) 
     before: list[Row] = [("a", "1.00", 5, "x", 1), ("b", "1.00", 5, "x", 1)]
     after: list[Row] = [("a", "1.00", 6, "x", 1), ("b", "1.00", 15, "x", 1)]
 
-    found = compare_states(frame(lake_spark, before), frame(lake_spark, after), FIELDS, FIELDS)
+    found = compared_by_both(frame(lake_spark, before), frame(lake_spark, after), FIELDS, FIELDS)
 
     assert found.measure == "points"
     assert [change.key for change in found.largest] == ["b", "a"]
 
 
 def test_states_without_numbers_are_compared(lake_spark: SparkSession) -> None:
-    found = compare_states(frame(lake_spark, BEFORE), frame(lake_spark, AFTER), ("note",), ("note",))
+    found = compared_by_both(frame(lake_spark, BEFORE), frame(lake_spark, AFTER), ("note",), ("note",))
 
     assert (found.changed, found.added, found.gone) == (1, 1, 1)
     assert (found.fields, found.measure) == ({}, "event_count")
@@ -101,13 +104,13 @@ def test_states_without_numbers_are_compared(lake_spark: SparkSession) -> None:
 
 
 def test_states_that_have_no_field_in_common_are_compared(lake_spark: SparkSession) -> None:
-    found = compare_states(frame(lake_spark, BEFORE), frame(lake_spark, AFTER), ("amount",), ("points",))
+    found = compared_by_both(frame(lake_spark, BEFORE), frame(lake_spark, AFTER), ("amount",), ("points",))
 
     assert (found.changed, found.added, found.gone) == (0, 1, 1)
 
 
 def test_versions_without_states_are_compared(lake_spark: SparkSession) -> None:
-    found = compare_states(frame(lake_spark, []), frame(lake_spark, []), FIELDS, FIELDS)
+    found = compared_by_both(frame(lake_spark, []), frame(lake_spark, []), FIELDS, FIELDS)
 
     assert (found.changed, found.added, found.gone, found.keys, found.events) == (0, 0, 0, (0, 0), (0, 0))
     assert (found.fields["amount"].before, found.fields["amount"].after) == ("0", "0")
@@ -125,6 +128,8 @@ def test_sums_beyond_a_long_and_beyond_38_digits_do_not_fail(lake_spark: SparkSe
 
     found = compare_states(before, frame(lake_spark, []), FIELDS, FIELDS)
 
+    with pytest.raises(duckdb.OutOfRangeException):
+        compared_by_duckdb(before, frame(lake_spark, []), FIELDS, FIELDS)
     assert found.gone == keys
     assert found.fields["points"].before == str(keys * most)
     assert (found.fields["amount"].before, found.fields["amount"].moved) == ("NaN", "NaN")

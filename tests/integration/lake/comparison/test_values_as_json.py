@@ -20,8 +20,8 @@ from include.kafka.state_record import RawDecoder, decode_state_record
 from include.kafka.wire_format import header
 from include.position import POSITION_RECORD_FIELDS
 from query_api.http.json_text import dumps, raw_json
-from spark_jobs.comparison.state_difference import compare_states
 from spark_jobs.quality.stores.nodes import FAILFAST
+from tests.support.lake.compared_by_both import compared_by_both
 
 NAN, INF = math.nan, math.inf
 AT = datetime(2026, 1, 2, 3, 4, 5, 123_456, tzinfo=UTC)
@@ -128,7 +128,7 @@ def test_doubles_that_are_no_numbers_are_compared(lake_spark: SparkSession) -> N
     before = [("nan", NAN, 1), ("inf", INF, 1), ("zero", 0.0, 1), ("to nan", 1.0, 1), ("up", 1.0, 1)]
     after = [("nan", NAN, 1), ("inf", INF, 1), ("zero", -0.0, 1), ("to nan", NAN, 1), ("up", 3.0, 1)]
 
-    found = compare_states(
+    found = compared_by_both(
         lake_spark.createDataFrame(before, columns),
         lake_spark.createDataFrame(after, columns),
         ("x",),

@@ -54,6 +54,12 @@ def test_text_that_looks_like_a_number_is_not_formatted(page: str) -> None:
     assert "0012" in page
 
 
+def test_the_page_says_which_engine_has_compared_and_why() -> None:
+    found = report.html(replace(EXAMPLE, engine="spark", engine_reason="a fold is a function"))
+
+    assert "with spark: a fold is a function</dd>" in found
+
+
 def test_the_page_loads_nothing(page: str) -> None:
     assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
     assert "https://" not in page
