@@ -125,7 +125,11 @@ def _rows(query: str, schemas: tuple[RecordSchema, ...], events: Sequence[Event]
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.register("events", _table(schemas, events))
-        return connection.execute(query).fetchall()
+        try:
+            return connection.execute(query).fetchall()
+        except duckdb.InvalidInputException as error:
+            # A rule has a part that may have another result for a value of this type.
+            raise FoldlakeError(f"{error}: test the declaration with Spark (docs/read-models.md).") from error
 
 
 def _table(schemas: tuple[RecordSchema, ...], events: Sequence[Event]) -> pa.Table:
