@@ -15,6 +15,8 @@ from include.declarations.read_model import ReadModel
 from include.declarations.rules.duckdb_sql import duckdb_sql
 from include.declarations.rules.expression import parsed, used_columns
 from include.errors import FoldlakeError, ReadModelError
+from include.kafka.avro.avro_types import AvroType, avro_type
+from include.kafka.logical_types import LogicalType
 from include.kafka.record_schema import RecordSchema
 from include.position import POSITION_RECORD_FIELDS, PositionField
 from include.replay.columns import event_struct
@@ -132,3 +134,41 @@ def _require_exact_sums(fold: Mapping[str, str], types: Mapping[str, str]) -> No
             raise NotTranslatedError(
                 f"{name} is a sum of floating-point numbers, which depends on their order"
             )
+
+
+def unwritten(schema: RecordSchema, record: str) -> str:
+    """Return the condition that a state cannot be written: Avro lacks a value of a struct's fields, which have the types that their schema has in DuckDB."""
+    return _any(
+        _unwritten(f'{record}."{field.name}"', field.type) for field in avro_type(schema.parsed()).fields
+    )
+
+
+def _unwritten(value: str, one: AvroType, depth: int = 0) -> str:
+    """Return the condition that Avro lacks a value; empty if it has each one."""
+    branches = one.branches or (one,)
+    kinds = [branch for branch in branches if branch.kind != "null"]
+    if len(kinds) == len(branches):
+        return _any([f"{value} IS NULL", *(_part(value, kind, depth) for kind in kinds if len(kinds) == 1)])
+    return _part(value, kinds[0], depth) if len(kinds) == 1 else ""
+
+
+def _part(value: str, kind: AvroType, depth: int) -> str:
+    """Return the same for a value of a type that is not null; false or null for null."""
+    if kind.kind == "enum":
+        symbols = ", ".join(f"'{symbol}'" for symbol in kind.symbols)
+        return f"{value} NOT IN ({symbols})"
+    if kind.kind == "fixed":
+        logical = LogicalType.of(kind.definition)
+        is_decimal = logical is not None and logical.name == "decimal"
+        return "" if is_decimal else f"octet_length({value}) <> {kind.size}"
+    if kind.items is not None:
+        item = f"item_{depth}"
+        inside = _unwritten(item, kind.items, depth + 1)
+        values = value if kind.kind == "array" else f"map_values({value})"
+        return f"len(list_filter({values}, lambda {item}: {inside})) > 0" if inside else ""
+    inside = _any(_unwritten(f'{value}."{field.name}"', field.type, depth) for field in kind.fields)
+    return f"{value} IS NOT NULL AND ({inside})" if inside else ""
+
+
+def _any(conditions: Iterable[str]) -> str:
+    return " OR ".join(f"({one})" for one in conditions if one)

@@ -8,13 +8,12 @@ from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
-from include.declarations.load import read_model
 from include.lake.tables import staging_path, table_path
-from include.quality.check import CheckRequest, StoreName, checked_version
+from include.quality.check import CheckRequest, StoreName
 from include.rebuild.stage_progress import StageReporter
 from include.rebuild.stages.build import VERIFY
+from include.replay.check.target import CheckTarget
 from include.settings import Settings
-from include.versions.registry import VersionRegistry
 from spark_jobs.quality.session import CheckSession
 from spark_jobs.quality.source_log import SourceLog
 from spark_jobs.quality.stores.base import Store
@@ -25,8 +24,6 @@ from spark_jobs.quality.target import RecordTypes, Target
 
 LOG = logging.getLogger("foldlake.quality")
 POLL_S = 1.0
-# The promotion in the lake waits for a running compaction, and is retried after a failure.
-LAKE_FOLLOWS_WITHIN_S = 1800.0
 
 
 @dataclass(frozen=True)
@@ -53,14 +50,13 @@ class OpenedCheck:
 def open_check(spark: SparkSession, settings: Settings, request: CheckRequest) -> OpenedCheck:
     """Open the stores of a check.
 
-    A promotion is one record in the version registry; the lake follows with a separate commit. While a table contains
-    another version than the live one, both are reloaded until they agree. A difference that outlasts the wait is a fault.
+    While a table contains another version than the live one, both are reloaded until they agree. A difference that outlasts the wait is a fault.
 
     Raises QualityError when the version or a store does not exist, UnknownReadModelError, KafkaUnavailableError.
     """
     started, started_s = datetime.now(UTC), time.monotonic()
     while True:
-        session, target = session_and_target(spark, settings, request)
+        session, target = _session_and_target(spark, settings, request)
         stores: list[Store] = []
         check = OpenedCheck(session, target, stores)
         try:
@@ -68,12 +64,7 @@ def open_check(spark: SparkSession, settings: Settings, request: CheckRequest) -
         except BaseException:
             check.close()
             raise
-        waited_s = time.monotonic() - started_s
-        if (
-            check.agrees
-            or request.version is not None
-            or waited_s > _wait_limit_s(target.version.live_since, settings.quality.wait_s, started)
-        ):
+        if check.agrees or time.monotonic() - started_s > target.table_wait_s(request, started):
             return check
         LOG.info(
             "version %d is live, but the lake contains another one: reloading both", target.version.number
@@ -82,33 +73,17 @@ def open_check(spark: SparkSession, settings: Settings, request: CheckRequest) -
         time.sleep(POLL_S)
 
 
-def _wait_limit_s(live_since: str, wait_s: float, started: datetime) -> float:
-    """Return for how long after the start a table may contain another version than the live one.
-
-    live_since: when the version became live, in ISO format; empty if that is unknown.
-    """
-    if not live_since:
-        return wait_s
-    left_s = LAKE_FOLLOWS_WITHIN_S - (started - datetime.fromisoformat(live_since)).total_seconds()
-    return max(wait_s, min(left_s, LAKE_FOLLOWS_WITHIN_S))
-
-
-def session_and_target(
+def _session_and_target(
     spark: SparkSession, settings: Settings, request: CheckRequest
 ) -> tuple[CheckSession, Target]:
     """Return a new session for a check, and the check's target; errors as `open_check`."""
-    model = read_model(request.read_model, settings.declaration_folders)
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
-        version = checked_version(registry.read().get(request.read_model), request)
-    model = model.reading(version.source_topic, version.starts)
+    checked = CheckTarget.of(settings, request)
+    model, version = checked.model, checked.version
     log = SourceLog(spark, settings, model, version.fold_revision)
     title = f"check of {model.name} v{version.number}"
     session = CheckSession(spark, settings, log, title, _reporter(settings, request))
     types = RecordTypes.of(spark, model, version.fold_revision)
-    # Before the cut: an event below it may be newer than this.
-    cut_at_s = time.time()
-    cut = log.ends()
-    return session, Target(model, version, types, cut, cut_at_s, log.lost(len(cut)))
+    return session, Target(**vars(checked), types=types)
 
 
 def _reporter(settings: Settings, request: CheckRequest) -> StageReporter | None:

@@ -191,7 +191,7 @@ class LogComparison:
     def _compare(self, records: DataFrame, only: DataFrame | None = None) -> tuple[DataFrame, Replay]:
         session, started_s = self._session, time.monotonic()
         # These ends are beyond every stored position, because the stores were read before.
-        until = session.log.ends()
+        until = self._target.ends()
         cuts = distinct_cuts(self._replicas)
 
         def replayed(positions: DataFrame, number: int, only: DataFrame | None) -> Replay:

@@ -1,4 +1,4 @@
-"""The source topic of a version, as a check reads it: its ends, what it has lost, and the events that the version folds."""
+"""The source topic of a version, as a check reads it: the age of events, and those that the version folds."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -8,12 +8,12 @@ from typing import TypeVar
 from pyspark.sql import DataFrame, SparkSession
 
 from include.declarations.read_model import ReadModel
-from include.kafka.log_reading import age_beyond_s, log_consumer, offset_bounds
+from include.kafka.log_reading import age_beyond_s, log_consumer
 from include.position import Offsets
 from include.settings import Settings
 from include.spark.lake_config import DECODE_ONCE
 from spark_jobs.folding.expressions.columns import column_of
-from spark_jobs.folding.replay import IdsOf, replayed_events, source_ends, with_needed_schema_ids
+from spark_jobs.folding.replay import IdsOf, replayed_events, with_needed_schema_ids
 from spark_jobs.runtime.session import session_settings
 
 T = TypeVar("T")
@@ -32,16 +32,6 @@ class SourceLog:
     settings: Settings
     model: ReadModel
     revision: int
-
-    def ends(self) -> Offsets:
-        """Return the current end offset of each partition; raises KafkaUnavailableError."""
-        return source_ends(self.settings.kafka.bootstrap_servers, self.model.source_topic)
-
-    def lost(self, partitions: int) -> dict[int, int]:
-        """Return partition -> first offset still in the log, for partitions that have lost the first events that the version folds."""
-        with closing(log_consumer(self.settings.kafka.bootstrap_servers)) as consumer:
-            bounds = offset_bounds(consumer, self.model.source_topic, partitions)
-        return {p: first for p, (first, _) in enumerate(bounds) if first > self.model.starts.of(p)}
 
     def age_beyond_s(self, offsets: Offsets, ends: Offsets) -> float:
         """Return the age of the oldest event at or after `offsets` and below `ends`; 0 if there is none."""

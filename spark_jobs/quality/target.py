@@ -1,4 +1,4 @@
-"""The target of a check: one version of a read model, and the cut, which is the end offsets of the source when the check starts."""
+"""The target of a check, with the types that its records have in Spark."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from pyspark.sql.functions import col, lit, struct, when
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from include.declarations.read_model import KEY_COLUMN, ReadModel
-from include.position import POSITION_COLUMNS, Offsets
-from include.versions.version_record import Version
+from include.position import POSITION_COLUMNS
+from include.replay.check.target import CheckTarget
 from spark_jobs.folding.written_states import has_failed
 
 
@@ -64,17 +64,7 @@ class RecordTypes:
 
 
 @dataclass(frozen=True)
-class Target:
-    """The target of a check.
+class Target(CheckTarget):
+    """The target of a check with Spark. types: those of its records."""
 
-    model: with the source and the start of the version.
-    cut: the source's end offsets at the start of the check; cut_at_s: its time (Unix s).
-    lost: source partition -> first offset still in the log, for partitions that have lost the first events that the version folds.
-    """
-
-    model: ReadModel
-    version: Version
     types: RecordTypes
-    cut: Offsets
-    cut_at_s: float
-    lost: Mapping[int, int]

@@ -12,8 +12,9 @@ from include.position import EVENT_COUNT, Offsets
 from include.quality.check import QualityError, StoreName
 from include.replay.check.comparison import Replica
 from include.replay.check.stored_records import Reading, StoredRecords
-from include.replay.check.target import CheckTarget
+from include.replay.check.target import CheckTarget, OtherEngineError
 from include.replay.log_events import record_batches
+from include.stream.checkpoints import checkpoint_path, committed_offsets
 
 CHANGES = "changelog_records"
 # After a kill, the driver repeats records: the newest one is that with most events since the last deletion.
@@ -25,16 +26,16 @@ WHERE record IS NOT NULL AND "offset" > coalesce(deletion, -1) GROUP BY key"""
 class ChangelogStore:
     """A version's changelog: the newest record of each key.
 
-    cut: for a version that the driver folds, the source's end, at once or within the check's wait; for one that is being built, the
+    The cut of a version that the driver folds is the source's end, at once or within the check's wait; of one that is being built, the
     offsets that are committed in its checkpoint.
     """
 
     name = StoreName.CHANGELOG
 
-    def __init__(self, target: CheckTarget, stored: StoredRecords, cut: Offsets) -> None:
+    def __init__(self, target: CheckTarget, stored: StoredRecords) -> None:
         self._target = target
         self._stored = stored
-        self._cut = cut
+        self._cut = target.cut if target.version.is_active else _committed(target)
         self.may_catch_up = target.version.is_active
 
     def key_counts(self) -> dict[str, int]:
@@ -83,3 +84,16 @@ class ChangelogStore:
                 connection.register("changes", pa.RecordBatch.from_arrays(columns, schema=schema))
                 connection.execute(f"INSERT INTO {CHANGES} SELECT * FROM changes")
         connection.unregister("changes")
+
+
+def _committed(target: CheckTarget) -> Offsets:
+    checkpoint = checkpoint_path(target.settings.checkpoints, target.model.name, target.version.number)
+    if "://" in checkpoint.removeprefix("file://"):
+        raise OtherEngineError("the checkpoints are not on a file system of this machine")
+    offsets = committed_offsets(checkpoint, target.model.source_topic)
+    if not offsets:
+        raise QualityError(
+            f"Version {target.version.number} of {target.model.name} has no committed batch in {checkpoint}: "
+            "wait until its catch-up has committed one."
+        )
+    return offsets

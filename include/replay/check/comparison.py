@@ -17,8 +17,10 @@ from include.declarations.event_types.event_columns import OFFSET, PARTITION
 from include.declarations.read_model import ReadModel
 from include.position import SOURCE_OFFSET, SOURCE_PARTITION, Offsets
 from include.quality.check import UncheckableError
+from include.replay.check.target import OtherEngineError
 from include.replay.event_relation import EVENTS
-from include.replay.fold_sql import FoldSql
+from include.replay.fold_sql import FoldSql, NotTranslatedError, unwritten
+from include.settings import StreamSettings
 
 # Functions that DuckDB lacks.
 KEY_PARTITION, KEY_CRC = "key_partition", "key_crc"
@@ -28,6 +30,7 @@ POSITIONS = f"""SELECT key, {SOURCE_OFFSET.name} AS position FROM stored
     UNION SELECT key, {ALL_EVENTS} FROM required ANTI JOIN stored USING (key)"""
 # Number of keys with events in several partitions that the error names.
 NAMED_KEYS = 5
+MICROS_PER_S = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,19 @@ class Replica:
     cut: Offsets
     key_partition: int | None = None
     since: Offsets | None = None
+
+
+def require_types(connection: duckdb.DuckDBPyConnection, rules: FoldSql) -> None:
+    """Raise NotTranslatedError if a rule uses a value of a type for which DuckDB may compute it in another way than Spark.
+
+    Some uses show only when an event is folded, which is an error, too.
+    """
+    rule = ", ".join((*rules.record.values(), f"bool_or({rules.ended or 'false'})"))
+    try:
+        # Of nulls with the types of the events.
+        connection.execute(f"SELECT {rule} FROM (SELECT 1) LEFT JOIN {EVENTS} ON true")
+    except duckdb.InvalidInputException as error:
+        raise NotTranslatedError(str(error)) from error
 
 
 def create_log_keys(
@@ -115,6 +131,49 @@ def create_required(connection: duckdb.DuckDBPyConnection, cuts: Sequence[Offset
     )
 
 
+def create_absences(
+    connection: duckdb.DuckDBPyConnection, model: ReadModel, rules: FoldSql, stream: StreamSettings
+) -> None:
+    """Create `absences`: key, position, and whether a replica may lack, and must lack the key after its events up to the position.
+
+    A row for each stored position, and one with a null position for the key's events beyond these; no rows if keys stay.
+
+    A key that expires is in neither set for a while: the newest item of the store is not that of the log. The store has seen every item
+    that is still there, and perhaps none of those that have ended.
+    """
+    if not model.items_leave:
+        connection.execute(
+            "CREATE OR REPLACE TABLE absences (key VARCHAR, position BIGINT, may_lack BOOLEAN, must_lack BOOLEAN)"
+        )
+        return
+    expires = model.expires
+    half = twice = 0
+    time = "NULL::BIGINT"
+    if expires is not None:
+        after = expires.after_s(stream) * MICROS_PER_S
+        half, twice = round(after / 2), round(after * 2)
+        time = f"epoch_us({rules.fields[expires.field]})"
+    connection.execute(
+        f"""CREATE OR REPLACE TABLE absences AS
+        SELECT key, position, has_ended OR coalesce(item_time < newest - {half}, false) AS may_lack,
+               has_ended OR coalesce(item_time < newest_there - {twice}, false) AS must_lack
+        FROM (SELECT *, max(item_time) OVER () AS newest, max(item_time) FILTER (NOT has_ended) OVER () AS newest_there
+              FROM (SELECT events.key AS key, position, bool_or(coalesce({rules.ended or "false"}, false)) AS has_ended,
+                           {time} AS item_time
+                    FROM {EVENTS} AS events LEFT JOIN (SELECT DISTINCT key, {SOURCE_OFFSET.name} AS position FROM stored) AS positions
+                    ON events.key = positions.key AND events."{OFFSET}" <= position
+                    GROUP BY ALL))"""
+    )
+    # A key that is stored must be right, although it may be absent.
+    connection.execute(
+        """CREATE OR REPLACE TABLE required AS
+        SELECT required.* FROM required
+        LEFT JOIN (SELECT DISTINCT key, true AS is_absence FROM absences WHERE may_lack) USING (key)
+        LEFT JOIN (SELECT DISTINCT place, key, true AS is_stored FROM stored) USING (place, key)
+        WHERE is_absence IS NULL OR is_stored"""
+    )
+
+
 def late_places(connection: duckdb.DuckDBPyConnection, stores: Collection[str]) -> list[str]:
     """Return the replicas of some stores that lack a required event."""
     query = f"""SELECT DISTINCT place FROM required JOIN replicas USING (place) LEFT JOIN
@@ -136,23 +195,32 @@ def create_replayed(connection: duckdb.DuckDBPyConnection, rules: FoldSql) -> No
     )
 
 
+def require_written(connection: duckdb.DuckDBPyConnection, model: ReadModel, revision: int) -> None:
+    """Raise OtherEngineError if a replayed state cannot be written: Spark knows where its key may be absent for that reason."""
+    condition = unwritten(model.state_schema_of(revision), "replayed")
+    found = connection.execute(f"SELECT key FROM replayed WHERE {condition} LIMIT 1").fetchone()
+    if found is not None:
+        raise OtherEngineError(f"the state of {found[0]!r} cannot be written")
+
+
 def create_comparison(connection: duckdb.DuckDBPyConnection, rules: FoldSql) -> None:
-    """Create `comparison` of `stored`, `required` and `replayed`: a row for each replica and key that is stored there or must be.
+    """Create `comparison` of `stored`, `required`, `replayed` and `absences`: a row for each replica and key that is stored there or must be.
 
     Columns: place, key, partition, stored and replayed (structs of a record's fields; null if there is no such record), stored_offset,
     stored_count, required_offset, required_count (of the key's events below the replica's cut; null if there are none), copy (1 for a
-    key's first record, 2 and so on for further ones in the same replica), and stored_has_ended.
+    key's first record, 2 and so on for further ones in the same replica), and stored_has_ended (whether the replica must lack the record).
     """
     position = SOURCE_OFFSET.name
     connection.execute(
         f"""CREATE OR REPLACE TABLE comparison AS
         SELECT place, key, coalesce(partition, stored.{SOURCE_PARTITION.name}) AS partition, stored, replayed,
                stored.{position} AS stored_offset, stored.event_count AS stored_count,
-               required_offset, required_count, copy, false AS stored_has_ended
+               required_offset, required_count, copy, coalesce(must_lack, false) AS stored_has_ended
         FROM (SELECT place, key, struct_pack({_packed(rules)}) AS stored, {position} AS at_offset,
                      row_number() OVER (PARTITION BY place, key ORDER BY {position}) AS copy FROM stored)
         FULL JOIN required USING (place, key)
-        LEFT JOIN replayed ON replayed.key = key AND position = at_offset"""
+        LEFT JOIN replayed ON replayed.key = key AND replayed.position = at_offset
+        LEFT JOIN absences ON absences.key = key AND absences.position = at_offset"""
     )
 
 

@@ -220,7 +220,8 @@ class Evaluation:
             if store.name is StoreName.LAKE:
                 lags = pa.table({"place": names[:1], "lag_s": [self.lake_lag_s]})
                 found += self._of_rows(store.name, lags, fresh_within(quality.max_lake_age_s), ("place",))
-            if self.counts is not None:
+            # Keys can leave between two counts.
+            if self.counts is not None and not self.target.model.items_leave:
                 numbers = self.keys.of_replicas(store.name, reading.replicas)
                 differences = self.counts.differences(store, numbers, quality.wait_s)
                 rows = pa.table({"place": list(differences), "difference": list(differences.values())})

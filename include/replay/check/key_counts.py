@@ -1,27 +1,41 @@
 """How many keys each replica has in all, where not all are compared: a key lost outside of those shows in the number."""
 
 import time
+import zlib
 from collections.abc import Mapping, Sequence
+from math import ceil
+from typing import Protocol
 
 import duckdb
 
 from include.nodes.record_client import STANDBY
+from include.nodes.record_requests import KeySample
 from include.position import Offsets
 from include.quality.check import StoreName
 from include.replay.check.comparison import Replica
-from include.replay.check.stored_records import Store
 from include.replay.check.verified_records import VerifiedRecords
 
 POLL_S = 0.5
 
 
+class CountedStore(Protocol):
+    """A store of either engine."""
+
+    @property
+    def may_catch_up(self) -> bool:
+        """Whether missing events may still arrive while the check waits."""
+
+    def key_counts(self) -> Mapping[str, int]:
+        """Return replica -> its current number of keys, in the sample or not."""
+
+
 class KeyCounts:
-    """The numbers of keys before and after a check.
+    """The numbers of keys before and after a check with either engine.
 
     all_keys: in the store that has most.
     """
 
-    def __init__(self, stores: Sequence[Store]) -> None:
+    def __init__(self, stores: Sequence[CountedStore]) -> None:
         self._before: dict[str, int] = {}
         self.all_keys = 0
         for store in stores:
@@ -30,8 +44,13 @@ class KeyCounts:
             own = sum(number for replica, number in counts.items() if STANDBY not in replica)
             self.all_keys = max(self.all_keys, own)
 
+    def sample(self, run_id: str, keys: int) -> KeySample:
+        """Return a sample of about so many keys, different ones in each run."""
+        buckets = max(1, ceil(self.all_keys / keys))
+        return KeySample(zlib.crc32(run_id.encode()) % buckets, buckets)
+
     def differences(
-        self, store: Store, numbers: Mapping[str, tuple[int, int]], wait_s: float
+        self, store: CountedStore, numbers: Mapping[str, tuple[int, int]], wait_s: float
     ) -> dict[str, int]:
         """Return by replica how many keys it lacks, or has too many.
 
@@ -46,7 +65,7 @@ class KeyCounts:
             for place, (required, known) in numbers.items()
         }
 
-    def _after(self, store: Store, required: Mapping[str, int], wait_s: float) -> Mapping[str, int]:
+    def _after(self, store: CountedStore, required: Mapping[str, int], wait_s: float) -> Mapping[str, int]:
         deadline_s = time.monotonic() + wait_s
         while True:
             counts = store.key_counts()

@@ -1,6 +1,7 @@
 """Runs a check with DuckDB.
 
-1. Determine the cut, the current end offsets of the source, and read the events below it.
+1. Determine the cut, the current end offsets of the source. Open the stores once the lake contains the live version. Read the events below the
+   cut.
 2. Read each store. A record is compared as of its own position, so nothing has to be stopped for the check.
 3. Read live stores again while keys are behind the cut, until they reach it or the wait ends: an event in flight is not a fault.
 4. Read the events since the cut, which the stores may contain, and replay the log up to each stored position.
@@ -12,29 +13,26 @@ An incremental check reads the events since the stores were verified, and the re
 
 import logging
 import time
-import zlib
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
-from math import ceil
 
 import duckdb
 
 from include.lake.tables import staging_path, table_path
-from include.nodes.record_requests import KeySample
 from include.position import Offsets
 from include.quality.check import (
     CheckRequest,
     CheckResult,
     FullCheckNeededError,
     Mode,
-    QualityError,
     StoreName,
 )
 from include.replay.check.changelog_store import ChangelogStore
 from include.replay.check.comparison import (
     KEY_CRC,
     add_functions,
+    create_absences,
     create_comparison,
     create_log_keys,
     create_replayed,
@@ -42,6 +40,8 @@ from include.replay.check.comparison import (
     create_required,
     cuts_of,
     late_places,
+    require_types,
+    require_written,
 )
 from include.replay.check.delta_store import DeltaStore
 from include.replay.check.evaluation import Evaluation
@@ -58,7 +58,6 @@ from include.replay.database import check_database
 from include.replay.event_relation import EventUse
 from include.replay.fold_sql import FoldSql, fold_sql, merge_sql
 from include.settings import Settings
-from include.stream.checkpoints import checkpoint_path, committed_offsets
 
 LOG = logging.getLogger("foldlake.quality")
 POLL_S = 0.5
@@ -86,29 +85,27 @@ def run_check(settings: Settings, request: CheckRequest, further: EventUse | Non
 
 
 def _run(settings: Settings, request: CheckRequest, further: EventUse | None) -> CheckResult:
-    target = CheckTarget.of(settings, request)
-    if target.model.items_leave:
-        raise OtherEngineError("items leave the read model")
-    if "://" in settings.lake_root.removeprefix("file://"):
-        raise OtherEngineError("the lake is not on a file system of this machine")
-    rules = fold_sql(target.model, target.version.fold_revision)
-    if further is not None:
-        rules = replace(rules, columns=rules.columns | further.columns)
-    LOG.info(
-        "checking %s v%d with DuckDB, %s: %s, up to offsets %s",
-        target.model.name,
-        target.version.number,
-        request.mode,
-        ", ".join(request.stores),
-        dict(target.cut),
-    )
-    with ExitStack() as resources:
-        connection = resources.enter_context(check_database(settings))
-        add_functions(connection)
-        result = _Check(target, request, rules, connection, resources).run()
-        if result.passed and further is not None:
-            further.use(connection)
-        return result
+    started, started_s = datetime.now(UTC), time.monotonic()
+    while True:
+        target = CheckTarget.of(settings, request)
+        if "://" in settings.lake_root.removeprefix("file://"):
+            raise OtherEngineError("the lake is not on a file system of this machine")
+        rules = fold_sql(target.model, target.version.fold_revision)
+        if further is not None:
+            rules = replace(rules, columns=rules.columns | further.columns)
+        with ExitStack() as resources:
+            connection = resources.enter_context(check_database(settings))
+            add_functions(connection)
+            check = _Check(target, request, rules, connection, resources)
+            wait_s = target.table_wait_s(request, started)
+            if check.has_right_tables or time.monotonic() - started_s > wait_s:
+                result = check.run()
+                if result.passed and further is not None:
+                    further.use(connection)
+                return result
+        number = target.version.number
+        LOG.info("version %d is live, but the lake contains another one: reloading both", number)
+        time.sleep(POLL_S)
 
 
 class _Check:
@@ -133,16 +130,23 @@ class _Check:
         for name in request.stores:
             self._stores.append(_store(name, target, self._stored))
             resources.callback(self._stores[-1].close)
-        for store in self._stores:
-            if isinstance(store, DeltaStore) and store.tag.version != target.version.number:
-                raise OtherEngineError(f"the {store.name} contains another version than the one to check")
         self._file = VerifiedFile(target, tuple(rules.record))
         self._verified: VerifiedRecords | None = None
+        self._read_until = target.cut
+
+    @property
+    def has_right_tables(self) -> bool:
+        """Whether every table contains the version to check."""
+        tables = (store for store in self._stores if isinstance(store, DeltaStore))
+        return all(table.tag.version == self._target.version.number for table in tables)
 
     def run(self) -> CheckResult:
         """Return the result, without its start and duration."""
         target, request, connection = self._target, self._request, self._connection
+        what = f"{target.model.name} v{target.version.number} with DuckDB, {request.mode}: {', '.join(request.stores)}"
+        LOG.info("checking %s, up to offsets %s", what, dict(target.cut))
         counts = KeyCounts(self._stores) if request.mode is not Mode.FULL else None
+        require_types(connection, self._rules)
         if request.mode is Mode.INCREMENTAL:
             self._verified = self._file.read(connection, request.stores)
             self._require_continued(self._verified)
@@ -154,12 +158,8 @@ class _Check:
         readings = [self._read(store) for store in self._stores]
         cuts = cuts_of(replica for reading in readings for replica in reading.replicas)
         create_replicas(connection, (replica for reading in readings for replica in reading.replicas), cuts)
-        self._require(cuts)
-        self._wait_for_late()
-        self._events.read_log(target.cut, target.ends())
-        if self._verified is not None:
-            create_changed(connection)
-        self._require(cuts)
+        self._wait_for_late(cuts)
+        self._read_later_events(cuts)
         self._replay()
         create_comparison(connection, self._rules)
         evaluation = Evaluation(
@@ -180,8 +180,7 @@ class _Check:
     def _limit_to_sample(self, counts: KeyCounts | None) -> None:
         """Compare about as many keys as the setting says in a check of a sample, different ones in each run."""
         if self._request.mode is Mode.SAMPLE and counts is not None:
-            buckets = max(1, ceil(counts.all_keys / self._target.settings.quality.sample_keys))
-            sample = KeySample(zlib.crc32(self._request.run_id.encode()) % buckets, buckets)
+            sample = counts.sample(self._request.run_id, self._target.settings.quality.sample_keys)
             self._stored.sample = sample
             self._stored.condition = f"{KEY_CRC}(key) % {sample.buckets} = {sample.bucket}"
 
@@ -200,6 +199,15 @@ class _Check:
             raise FullCheckNeededError(
                 "the source topic has other partitions or fewer events than were verified"
             )
+
+    def _read_later_events(self, cuts: list[Offsets]) -> None:
+        """Read the events since the last ones that were read, which the stores may contain."""
+        until = self._target.ends()
+        self._events.read_log(self._read_until, until)
+        self._read_until = until
+        if self._verified is not None:
+            create_changed(self._connection)
+        self._require(cuts)
 
     def _read(self, store: Store) -> Reading:
         started_s = time.monotonic()
@@ -222,20 +230,36 @@ class _Check:
         else:
             create_changed_log_keys(self._connection, cuts, partitions, self._verified.since)
         create_required(self._connection, cuts, self._stored.condition)
+        create_absences(self._connection, self._target.model, self._rules, self._target.settings.stream)
 
     def _replay(self) -> None:
-        if self._verified is None:
-            create_replayed(self._connection, self._rules)
-            return
-        merge = merge_sql(self._target.model, self._target.version.fold_revision)
-        assert merge is not None  # noqa: S101 - records that cannot be merged are not kept
-        create_merged(self._connection, self._rules, merge)
+        """Replay the events; raises OtherEngineError for a state that cannot be written, which Spark leaves out."""
+        model, revision = self._target.model, self._target.version.fold_revision
+        try:
+            if self._verified is None:
+                create_replayed(self._connection, self._rules)
+            else:
+                merge = merge_sql(model, revision)
+                assert merge is not None  # noqa: S101 - records that cannot be merged are not kept
+                create_merged(self._connection, self._rules, merge)
+        except (duckdb.ConversionException, duckdb.OutOfRangeException) as error:
+            raise OtherEngineError(f"a state is out of the range of its record: {error}") from error
+        require_written(self._connection, model, revision)
 
-    def _wait_for_late(self) -> None:
+    def _wait_for_late(self, cuts: list[Offsets]) -> None:
         """Read the replicas again that lack a required event, until they have it or the wait ends."""
-        deadline_s = time.monotonic() + self._target.settings.quality.wait_s
         live = {str(store.name): store for store in self._stores if store.may_catch_up}
-        while (late := late_places(self._connection, live)) and time.monotonic() < deadline_s:
+        if not live:
+            return
+        self._require(cuts)
+        deadline_s = time.monotonic() + self._target.settings.quality.wait_s
+        while late := late_places(self._connection, live):
+            if self._target.model.items_leave:
+                # A later event may have ended an item that a replica lacks.
+                self._read_later_events(cuts)
+                late = late_places(self._connection, live)
+            if not late or time.monotonic() > deadline_s:
+                return
             LOG.info("behind the cut, read again: %s", ", ".join(late))
             time.sleep(POLL_S)
             for store in live.values():
@@ -250,21 +274,6 @@ def _store(name: StoreName, target: CheckTarget, stored: StoredRecords) -> Store
         case StoreName.STAGING:
             return DeltaStore(name, target, staging_path(lake_root, model, target.version.number), stored)
         case StoreName.CHANGELOG:
-            return ChangelogStore(target, stored, _changelog_cut(target))
+            return ChangelogStore(target, stored)
         case StoreName.NODES:
             return NodesStore(target, stored)
-
-
-def _changelog_cut(target: CheckTarget) -> Offsets:
-    if target.version.is_active:
-        return target.cut
-    checkpoint = checkpoint_path(target.settings.checkpoints, target.model.name, target.version.number)
-    if "://" in checkpoint.removeprefix("file://"):
-        raise OtherEngineError("the checkpoints are not on a file system of this machine")
-    offsets = committed_offsets(checkpoint, target.model.source_topic)
-    if not offsets:
-        raise QualityError(
-            f"Version {target.version.number} of {target.model.name} has no committed batch in {checkpoint}: "
-            "wait until its catch-up has committed one."
-        )
-    return offsets

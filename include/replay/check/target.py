@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from include.declarations.load import read_model
 from include.declarations.read_model import ReadModel
@@ -13,6 +14,9 @@ from include.quality.check import CheckRequest, checked_version
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Version
+
+# The promotion in the lake waits for a running compaction, and is retried after a failure.
+LAKE_FOLLOWS_WITHIN_S = 1800.0
 
 
 class OtherEngineError(FoldlakeError):
@@ -47,6 +51,19 @@ class CheckTarget:
         state = source_state(settings.kafka.bootstrap_servers, model.source_topic)
         lost = {p: first for p, first in state.starts.items() if first > model.starts.of(p)}
         return cls(settings, model, version, state.ends, cut_at_s, lost)
+
+    def table_wait_s(self, request: CheckRequest, started: datetime) -> float:
+        """Return for how long after the start of a check a table may contain another version than this one, before that is a fault.
+
+        A promotion is one record in the version registry; the lake follows with a separate commit.
+        """
+        if request.version is not None:
+            return 0.0
+        wait_s = self.settings.quality.wait_s
+        if not self.version.live_since:
+            return wait_s
+        since_s = (started - datetime.fromisoformat(self.version.live_since)).total_seconds()
+        return max(wait_s, min(LAKE_FOLLOWS_WITHIN_S - since_s, LAKE_FOLLOWS_WITHIN_S))
 
     def ends(self) -> Offsets:
         """Return the current end offset of each partition of the source; raises KafkaUnavailableError."""

@@ -19,12 +19,12 @@ from include.declarations.event_types.event_columns import (
 )
 from include.declarations.read_model import ReadModel
 from include.declarations.rules.expression import parsed, used_columns
-from include.kafka.avro.avro_types import AvroType, avro_type
-from include.kafka.logical_types import LogicalType, field_types
+from include.kafka.avro.avro_types import AvroType
+from include.kafka.logical_types import field_types
 from include.kafka.topic_state import source_state
 from include.position import EVENT_COUNT, Offsets
 from include.replay.event_relation import EVENT_TIME, EVENTS, ColumnsMissingError, EventRelation
-from include.replay.fold_sql import FoldSql, fold_sql
+from include.replay.fold_sql import FoldSql, fold_sql, unwritten
 from include.replay.json_values import json_object, time_text
 from include.replay.log_events import event_batches, event_schema, events_at
 from include.replay.table_events import TableEvents, TableProof, between, proved_table
@@ -34,7 +34,7 @@ from include.versions.key_explanation import FoldedState
 
 LOG = logging.getLogger("foldlake.explain")
 WINDOW = "events_so_far"
-STATE, COUNT, HAS_ENDED = "state", "count", "has_ended"
+STATE, COUNT, HAS_ENDED, UNWRITTEN = "state", "count", "has_ended", "unwritten"
 STRING_KINDS = frozenset({"string", "enum"})
 
 
@@ -144,7 +144,7 @@ class TableKeyLog:
         rules = fold_sql(self.model, revision)
         ended = f"bool_or(coalesce({rules.ended or 'false'}, false))"
         query = f"SELECT {_packed(rules)} AS {STATE}, count(*) AS {COUNT}, {ended} AS {HAS_ENDED} FROM {EVENTS} WHERE {_counted_from(starts)}"
-        ((row, types),) = self._rows(query)
+        ((row, types),) = self._rows(self._checked(revision, query))
         count = int(row[COUNT])
         return FoldedState(count, self._state(revision, row, types) if count else None)
 
@@ -161,7 +161,7 @@ class TableKeyLog:
             SELECT {", ".join(columns)}, {_packed(rules)} AS {STATE}, {ended} AS {HAS_ENDED},
                    rank() OVER "{WINDOW}" AS first, rank() OVER (ORDER BY "{OFFSET}" DESC) AS newest
             FROM {EVENTS} WHERE {_counted_from(starts)} WINDOW "{WINDOW}" AS (ORDER BY "{OFFSET}"))
-            WHERE first <= {limit} OR newest <= {limit} ORDER BY "{OFFSET}", "{PARTITION}" """
+            WHERE first <= {limit} OR newest <= {limit}"""
         hidden = frozenset(masked)
         return [
             ExplainedEvent(
@@ -174,7 +174,9 @@ class TableKeyLog:
                 _event(row, types, hidden),
                 self._state(revision, row, types),
             )
-            for row, types in self._rows(query)
+            for row, types in self._rows(
+                f'{self._checked(revision, query)} ORDER BY "{OFFSET}", "{PARTITION}"'
+            )
         ]
 
     def _read_shown(self, starts: Offsets, limit: int) -> None:
@@ -197,6 +199,11 @@ class TableKeyLog:
         """See KeyLog."""
         self._connection.close()
 
+    def _checked(self, revision: int, query: str) -> str:
+        """Return a query with the column UNWRITTEN, whether the state cannot be written."""
+        condition = unwritten(self.model.state_schema_of(revision), STATE)
+        return f"SELECT *, coalesce({condition}, false) AS {UNWRITTEN} FROM ({query})"
+
     def _rows(self, query: str) -> list[tuple[dict[str, Any], Mapping[str, pa.DataType]]]:
         """Return each row of a query, and the types of its columns."""
         found = self._connection.execute(query).fetch_arrow_table()
@@ -206,30 +213,10 @@ class TableKeyLog:
     def _state(self, revision: int, row: Mapping[str, Any], types: Mapping[str, pa.DataType]) -> str | None:
         """Return the state as JSON; None if the item has ended, or the state cannot be written."""
         record, kind = row[STATE], types[STATE]
-        schema = avro_type(self.model.state_schema_of(revision).parsed())
-        if row[HAS_ENDED] or not is_writable(record, schema):
+        if row[HAS_ENDED] or row[UNWRITTEN]:
             return None
         names = [field.name for field in self.model.state_fields(revision)]
         return json_object((name, record[name], kind.field(name).type) for name in names)
-
-
-def is_writable(value: Any, one: AvroType) -> bool:  # noqa: ANN401 - a value of any type; one return for each kind
-    """Return whether Avro has this value of a type, given that it has the type that Arrow gives it."""
-    if value is None:
-        return one.kind == "null" or one.is_nullable
-    kinds = [branch for branch in one.branches or (one,) if branch.kind != "null"]
-    if len(kinds) != 1:
-        return True
-    (kind,) = kinds
-    if kind.kind == "enum":
-        return value in kind.symbols
-    if kind.kind == "fixed":
-        logical = LogicalType.of(kind.definition)
-        return (logical is not None and logical.name == "decimal") or len(value) == kind.size
-    if kind.items is not None:
-        items = value if kind.kind == "array" else [item for _, item in value]
-        return all(is_writable(item, kind.items) for item in items)
-    return all(is_writable(value[field.name], field.type) for field in kind.fields)
 
 
 def _is_text(one: AvroType) -> bool:

@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from include.lake.tables import quality_path
 from include.position import Offsets
-from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
+from include.quality.check import CheckResult, Mode, StoreName
+from include.replay.check import target
 from include.replay.key_expectations import (
     COMPLETE,
     FRESH,
@@ -26,10 +27,8 @@ from include.replay.key_expectations import (
     folds_to,
 )
 from include.settings import Settings
-from spark_jobs.quality import check_setup, run
-from spark_jobs.quality.session import CheckSession
+from spark_jobs.quality import run
 from spark_jobs.quality.stores.changelog import ChangelogStore
-from spark_jobs.quality.target import Target
 from spark_jobs.runtime.session import session_settings
 from tests.support.lake.checked_ledger import CheckedLedger, Record, failed, named
 
@@ -182,7 +181,7 @@ def outdated(ledger: CheckedLedger, right: Checks, lake_spark: SparkSession) -> 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ledger, "settings", ledger.settings.changed(quality_max_lake_age_s=1e-6))
         # As if version 1 had been live for a long time: the lake has half an hour to follow a promotion.
-        patch.setattr(check_setup, "LAKE_FOLLOWS_WITHIN_S", 0.0)
+        patch.setattr(target, "LAKE_FOLLOWS_WITHIN_S", 0.0)
         return ledger.check(lake_spark, StoreName.LAKE)
 
 
@@ -196,31 +195,6 @@ def test_a_table_of_another_version_is_named(outdated: CheckResult) -> None:
 def test_a_table_is_as_old_as_the_first_event_that_it_lacks(right: Checks, outdated: CheckResult) -> None:
     assert right.sample.passed, right.sample.verdict
     assert failed(outdated)[FRESH] == 1
-
-
-@pytest.mark.endurance
-def test_the_check_waits_for_a_promotion_to_reach_the_lake(
-    settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ledger = CheckedLedger(settings, "promoted-meanwhile")
-    ledger.settings = ledger.settings.changed(quality_wait_s=60.0)
-    ledger.append(3, 2)
-    ledger.write_lake(lake_spark, ledger.records.values(), version=2)
-    opened, attempts = check_setup.session_and_target, itertools.count(1)
-
-    def promoted_before_the_second_attempt(
-        spark: SparkSession, settings: Settings, request: CheckRequest
-    ) -> tuple[CheckSession, Target]:
-        if next(attempts) == 2:
-            ledger.promote_version_2()
-        return opened(spark, settings, request)
-
-    monkeypatch.setattr(check_setup, "session_and_target", promoted_before_the_second_attempt)
-
-    result = ledger.check(lake_spark, StoreName.LAKE)
-
-    assert result.passed, result.verdict
-    assert result.version == 2
 
 
 @pytest.fixture(scope="module")

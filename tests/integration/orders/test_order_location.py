@@ -23,9 +23,9 @@ from include.replay.key_expectations import NO_ENDED_KEY
 from include.settings import Settings
 from include.stream.query_reports import BatchProgress, read_queries
 from spark_jobs.compaction import compact
-from spark_jobs.quality_check import check
 from stack.declaration_testing.session import lake_session
 from tests.support.http.local_http import HTTP
+from tests.support.lake.both_engines import checked_by_both
 from tests.support.lake.checked_ledger import named
 from tests.support.stream_process import states
 from tests.support.unsupervised_driver import SharedDriver
@@ -207,7 +207,7 @@ def test_the_check_finds_an_order_that_should_have_left(
     stores = (StoreName.LAKE, StoreName.NODES, StoreName.CHANGELOG)
 
     def checked(run_id: str) -> CheckResult:
-        return check(lake_spark, settings, CheckRequest(model.name, stores, Mode.FULL, run_id))
+        return checked_by_both(lake_spark, settings, CheckRequest(model.name, stores, Mode.FULL, run_id))
 
     sound = checked("sound")
     assert sound.passed, sound.verdict + str(sound.failing_keys)

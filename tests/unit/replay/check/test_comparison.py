@@ -1,6 +1,7 @@
 """The comparison in SQL, over tables of a few events and records: what each replica must have, and which records differ."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -15,6 +16,7 @@ from include.read_models.balance.model import READ_MODEL as BALANCE
 from include.replay.check.comparison import (
     Replica,
     add_functions,
+    create_absences,
     create_comparison,
     create_log_keys,
     create_replayed,
@@ -22,12 +24,14 @@ from include.replay.check.comparison import (
     create_required,
     cuts_of,
     late_places,
+    require_types,
 )
 from include.replay.check.increment import create_changed, create_changed_log_keys, create_merged
 from include.replay.columns import event_struct
 from include.replay.event_relation import EventRelation
-from include.replay.fold_sql import fold_sql, merge_sql
+from include.replay.fold_sql import NotTranslatedError, fold_sql, merge_sql
 from include.replay.log_events import event_schema
+from include.settings import Settings
 
 RULES = fold_sql(BALANCE, 1)
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
@@ -91,6 +95,7 @@ def compared(connection: duckdb.DuckDBPyConnection, *replicas: Replica) -> dict[
     create_log_keys(connection, BALANCE, cuts, 2)
     create_replicas(connection, replicas, cuts)
     create_required(connection, cuts, "true")
+    create_absences(connection, BALANCE, RULES, Settings().stream)
     create_replayed(connection, RULES)
     create_comparison(connection, RULES)
     query = "SELECT place, key, stored.amount, replayed.amount, required_offset FROM comparison"
@@ -139,6 +144,18 @@ def test_a_key_in_two_partitions_cannot_be_checked(connection: duckdb.DuckDBPyCo
 
     with pytest.raises(UncheckableError, match="'both' in partitions 0, 1"):
         create_log_keys(connection, BALANCE, [], 2)
+
+
+def test_a_rule_over_a_value_of_another_type_is_refused_before_events_are_read(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    append(connection)
+    require_types(connection, RULES)
+
+    for text in ("max(CAST(amount AS BIGINT))", "max(year(event_type))"):
+        refused = fold_sql(replace(BALANCE, folds={1: {"amount": text}}), 1)
+        with pytest.raises(NotTranslatedError, match="may have another result in DuckDB"):
+            require_types(connection, refused)
 
 
 def test_verified_records_are_merged_with_the_events_since(connection: duckdb.DuckDBPyConnection) -> None:

@@ -20,9 +20,8 @@ from include.declarations.event_types.event_columns import (
 from include.declarations.load import load_catalog
 from include.declarations.read_model import ReadModel
 from include.declarations.topic_options import EventsTopic, TopicOptions
-from include.kafka.avro.avro_types import avro_type
 from include.position import Offsets
-from include.replay.explain.key_log import TableKeyLog, is_record_key, is_writable
+from include.replay.explain.key_log import TableKeyLog, is_record_key
 from include.replay.fold_sql import NotTranslatedError, fold_sql
 from include.replay.log_events import event_schema
 from include.settings.systems import known_systems, system_folder
@@ -162,20 +161,3 @@ def test_the_key_determines_the_partition_if_it_is_the_entity_of_all_events() ->
     assert not is_record_key(replace(BALANCE, key="concat_ws('/', customerId, id)"))
     assert not is_record_key(replace(BALANCE, key="id"))
     assert is_record_key(replace(BALANCE, key="id", rekeyed_from=EventsTopic("others", TopicOptions())))
-
-
-@pytest.mark.parametrize(
-    ("definition", "value", "expected"),
-    [
-        ("string", None, False),
-        (["null", "string"], None, True),
-        ({"type": "enum", "name": "E", "symbols": ["A"]}, "B", False),
-        ({"type": "fixed", "name": "F", "size": 2}, b"abc", False),
-        ({"type": "array", "items": "int"}, [1, None], False),
-        ({"type": "map", "values": ["null", "int"]}, [("k", None)], True),
-        ({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}, {"a": None}, False),
-        (["string", "int"], None, False),
-    ],
-)
-def test_a_value_is_one_of_its_avro_type(definition: object, value: object, expected: bool) -> None:
-    assert is_writable(value, avro_type(definition)) == expected
