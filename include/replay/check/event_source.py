@@ -57,13 +57,14 @@ class EventSource:
                 LOG.info("all events are read from the log: %s", reason)
         self.read_log(since, until)
 
-    def read_log(self, since: Offsets, until: Offsets) -> None:
-        """Read the events of the log at or above the first offsets and below the second ones."""
+    def read_log(self, since: Offsets, until: Offsets) -> int:
+        """Read the events of the log at or above the first offsets and below the second ones; return their number."""
         started_s, before = time.monotonic(), self._relation.count(self._connection)
         for batch in event_batches(self._target.settings, self._target.model, since, until):
             self._relation.append(self._connection, batch)
         number = self._relation.count(self._connection) - before
         LOG.info("read %s events from the log in %.1f s", f"{number:,}", time.monotonic() - started_s)
+        return number
 
     @property
     def description(self) -> str:

@@ -133,6 +133,7 @@ class _Check:
         self._file = VerifiedFile(target, tuple(rules.record))
         self._verified: VerifiedRecords | None = None
         self._read_until = target.cut
+        self._is_required = False
 
     @property
     def has_right_tables(self) -> bool:
@@ -203,8 +204,10 @@ class _Check:
     def _read_later_events(self, cuts: list[Offsets]) -> None:
         """Read the events since the last ones that were read, which the stores may contain."""
         until = self._target.ends()
-        self._events.read_log(self._read_until, until)
+        number = self._events.read_log(self._read_until, until)
         self._read_until = until
+        if self._is_required and not number:
+            return
         if self._verified is not None:
             create_changed(self._connection)
         self._require(cuts)
@@ -231,6 +234,7 @@ class _Check:
             create_changed_log_keys(self._connection, cuts, partitions, self._verified.since)
         create_required(self._connection, cuts, self._stored.condition)
         create_absences(self._connection, self._target.model, self._rules, self._target.settings.stream)
+        self._is_required = True
 
     def _replay(self) -> None:
         """Replay the events; raises OtherEngineError for a state that cannot be written, which Spark leaves out."""

@@ -132,7 +132,7 @@ def test_a_candidate_without_a_verdict_is_abandoned(
     task = VerifyVersion(task_id="verify", stage_job=work, read_models=())
 
     with pytest.raises(AirflowException, match=message) as error:
-        task.execute({})
+        task.execute({"dag_run": SimpleNamespace(dag_id="rebuild", run_id=NAME)})
 
     assert type(error.value) is raised
     assert task.check_of("any run") == NAME
@@ -177,7 +177,7 @@ def test_without_a_table_only_a_manual_check_runs(
 ) -> None:
     monkeypatch.setattr(SparkSubmitOperator, "execute", job(settings, None, JOB_FAILED))
     context: dict[str, Any] = {
-        "dag_run": SimpleNamespace(run_type=run_type, run_id=NAME),
+        "dag_run": SimpleNamespace(dag_id="quality", run_type=run_type, run_id=NAME),
         "params": {"read_model": "balance", "mode": "full", "stores": ["lake"]},
         "triggering_asset_events": {Asset("check-due/balance"): []} if run_type == "asset_triggered" else {},
     }
