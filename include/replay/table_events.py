@@ -112,7 +112,6 @@ class TableEvents:
             for name, kind in types
             for quoted_name in (f'"{name}"',)
         )
-        connection.execute("SET TimeZone = 'UTC'")
         connection.execute(f"CREATE OR REPLACE TEMP VIEW {ROWS} AS SELECT {columns} FROM {scan}")
 
     def query(self, fields: Collection[str] = EVERY) -> str:
