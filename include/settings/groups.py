@@ -244,6 +244,7 @@ class NodeSettings(SettingsGroup):
     session_timeout_s: int = Field(default=6, ge=6)
     max_age_s: float = Field(default=60.0, gt=0)
     release_grace_s: int = Field(default=120, ge=0)
+    copy_from_peers: bool = True
     store_map_size_mb: int = Field(default=16_384, ge=64)
     command_timeout_s: float = Field(default=4.5, gt=0)
     access_log: bool = False

@@ -78,6 +78,7 @@ class VersionState:
     still_since_boot_s: the same by the boot clock; None in the state of an earlier release too.
     write_error: why nothing can be written to the store; empty while it can be written.
     opening: what is done before the store can be used; empty once it is open.
+    copied_records: received from peers instead of the changelog, since the start.
     source_topic: what it folds. source_ends: end offset of each partition of it. source_starts: the first offset that it folds,
         likewise; empty for the whole log.
     """
@@ -87,6 +88,7 @@ class VersionState:
     changelog_topic: str
     partitions: dict[int, PartitionState] = field(default_factory=dict)
     bad_records: int = 0
+    copied_records: int = 0
     records: int = 0
     still_since: float | None = None
     write_error: str = ""

@@ -118,7 +118,12 @@ def _version_state(
     state = VersionState(number=number, stage=version.stage.value, changelog_topic=version.changelog_topic)
     running = versions.get((record.read_model, number))
     if running is not None:
-        state = replace(state, write_error=running.write_error, opening=running.opening)
+        state = replace(
+            state,
+            write_error=running.write_error,
+            opening=running.opening,
+            copied_records=running.copied_records,
+        )
         partitions = running.partitions()
         if partitions is not None:
             return replace(

@@ -7,10 +7,13 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from confluent_kafka import Consumer
+
 from include.boot_clock import Moment
 from include.kafka.compacted_topics import changelog_consumer
 from include.kafka.schema_registry import SchemaRegistry
 from include.settings import Settings
+from include.waiting import wait_for
 from query_api.cluster.node_state import PartitionState
 from query_api.errors import (
     FollowingStoppedError,
@@ -22,6 +25,7 @@ from query_api.errors import (
 from query_api.history.latencies import Arrival
 from query_api.materializer.changelog_follower import ChangelogFollower
 from query_api.materializer.followed_partitions import REFRESH_INTERVAL_S, SharedPartitions
+from query_api.materializer.peer_copy import PeerCopy
 from query_api.store.background_check import BackgroundCheck
 from query_api.store.base import Binding, StoreWriter
 from query_api.store.commit_signal import announce_commit
@@ -30,6 +34,7 @@ from query_api.store.directory import StoreDirectory
 HOUSEKEEPING_INTERVAL_S = 1.0
 # A store that has been open for this long is assumed not to crash its writer.
 STABLE_S = 10.0
+TARGET_TIMEOUT_S, POLL_S = 10.0, 0.1
 # How often the log tells how far the check of a store has come that must be checked before it is used.
 OPENING_LOG_INTERVAL_S = 10.0
 # How often a write is tried again that failed because the disk is full.
@@ -86,7 +91,7 @@ class VersionFollower(threading.Thread):
         self._open_error = ""
         self._next_log_s = 0.0
         self.opening = ""  # what is done before the store can be used; empty once it is open
-        self.records = 0
+        self.records = self.copied_records = 0
 
     def set_target(self, partitions: frozenset[int]) -> None:
         """Set the partitions to follow."""
@@ -205,7 +210,9 @@ class VersionFollower(threading.Thread):
             self._settings.kafka.bootstrap_servers, self._settings.node.advertised_url
         )
         check = BackgroundCheck(self._directory, reference.model, reference.number)
+        previously_ready = self._previously_ready if store.positions() else {}
         try:
+            self._fill(store, consumer)
             follower = ChangelogFollower(
                 reference.changelog_topic,
                 store,
@@ -213,7 +220,7 @@ class VersionFollower(threading.Thread):
                 SchemaRegistry(self._settings.registry.url),
                 # A shared store has the partitions for all nodes, whoever writes them.
                 release_grace_s=0 if store.is_shared else self._settings.node.release_grace_s,
-                previously_ready=self._previously_ready if store.positions() else {},
+                previously_ready=previously_ready,
                 on_change=self._on_change,
             )
             follower.set_target(self._target)
@@ -235,6 +242,29 @@ class VersionFollower(threading.Thread):
             check.stop()
             self._detach()
             consumer.close()
+
+    def _fill(self, store: StoreWriter, consumer: Consumer) -> None:
+        """Fill a store that has no records from a peer, as far as there is one."""
+        if store.is_shared or store.positions():
+            return
+        # Lookups are not to be answered from a store that is being filled.
+        with self._follower_lock:
+            self._last_partitions = {}
+        self._on_change()
+        # An interrupted copy has left records, also of keys that have been removed since.
+        for partition in range(self.reference.partition_count):
+            store.forget(partition)
+        if not self._settings.node.copy_from_peers:
+            return
+        # Before its first assignment, a node does not know its partitions.
+        wait_for(lambda: self._target or self._stopping.is_set(), timeout_s=TARGET_TIMEOUT_S, poll_s=POLL_S)
+        self.opening = "its records are copied from a peer"
+        version = self.reference.model, self.reference.number, self.reference.changelog_topic
+        copy = PeerCopy(self._settings, consumer, version, self._stopping.is_set)
+        try:
+            copy.fill(store, self._target)
+        finally:
+            self.copied_records, self.opening = copy.records, ""
 
     def _run_once(self, follower: ChangelogFollower) -> None:
         """Apply what has arrived; while the disk is full, apply nothing and try again."""

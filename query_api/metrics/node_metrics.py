@@ -129,6 +129,11 @@ def _of_state(state: NodeState) -> Iterator[Metric]:
         "Changelog records skipped since the start.",
         lambda version: version.bad_records,
     )
+    yield versions.of(
+        "foldlake_copied_records",
+        "Records that an empty store has received from a peer instead of the changelog, since the start.",
+        lambda version: version.copied_records,
+    )
 
 
 def _of_checks(reading: NodeReading) -> Iterator[Metric]:

@@ -42,6 +42,7 @@ class Follower:
     followed: dict[int, PartitionState] | None
     records: int = 3
     bad_records: int = 1
+    copied_records: int = 2
     write_error: str = ""
     opening: str = ""
 
@@ -121,6 +122,7 @@ def test_followed_partitions_are_in_the_state() -> None:
         "balance.v1.changelog",
         held,
         bad_records=1,
+        copied_records=2,
         records=3,
         source_topic="balance",
         source_ends=dict.fromkeys(range(4), 10),

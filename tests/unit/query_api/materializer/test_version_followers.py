@@ -31,6 +31,7 @@ class Thread:
     failure: Exception | None = None
     records: int = 0
     bad_records: int = 0
+    copied_records: int = 0
     write_error: str = ""
     opening: str = ""
     is_ready: bool = True
