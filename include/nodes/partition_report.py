@@ -18,6 +18,7 @@ class PartitionReport:
     """One partition of one version, as the node `reported_by` sees it.
 
     owner, standbys: URLs of the nodes. is_held: whether `reported_by` follows the partition.
+    changelog_id: Kafka's id of the changelog that `reported_by` follows, in which `position` is valid; empty if it follows none.
     position, end: changelog offsets of the next record to read and of the next to be appended; lag_records: their difference.
     folded: source partition -> the offset after the newest event folded in. source_end: the source's end; events_behind: the
         difference.
@@ -43,6 +44,7 @@ class PartitionReport:
     source_end: int | None = None
     events_behind: int | None = None
     placement: Placement = Placement.PARTITIONED
+    changelog_id: str = ""
 
     @property
     def is_stored(self) -> bool:

@@ -78,6 +78,7 @@ class VersionState:
     still_since_boot_s: the same by the boot clock; None in the state of an earlier release too.
     write_error: why nothing can be written to the store; empty while it can be written.
     opening: what is done before the store can be used; empty once it is open.
+    changelog_id: of the changelog that its store was filled from; empty while the node does not follow it.
     copied_records: received from peers instead of the changelog, since the start.
     source_topic: what it folds. source_ends: end offset of each partition of it. source_starts: the first offset that it folds,
         likewise; empty for the whole log.
@@ -97,6 +98,7 @@ class VersionState:
     source_topic: str = ""
     source_ends: dict[int, int] = field(default_factory=dict)
     source_starts: dict[int, int] = field(default_factory=dict)
+    changelog_id: str = ""
 
     def still_s(self) -> float:
         """Return for how many seconds events have waited and none was folded; 0 while the folds keep up."""

@@ -42,6 +42,7 @@ def _report(
         is_held=held is not None,
         is_ready=held is not None and held.is_ready,
         changelog_topic=version.changelog_topic,
+        changelog_id=version.changelog_id,
         source_topic=version.source_topic,
         source_end=version.source_ends.get(partition),
         placement=model.placement,

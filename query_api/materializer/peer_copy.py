@@ -25,8 +25,8 @@ from include.nodes.record_requests import NO_SAMPLING
 from include.nodes.routing_table import RoutingTable, routing_table
 from include.settings import NodeSettings, Settings
 from include.waiting import wait_for
-from query_api.errors import FollowingStoppedError
-from query_api.store.base import Change, ChangelogPosition, StoreWriter
+from query_api.errors import FollowingStoppedError, StoreFullError
+from query_api.store.base import Binding, Change, ChangelogPosition, StoreWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 ENDS_TIMEOUT_S = 5.0
 # A node that joins the group makes it rebalance, which takes some seconds.
 ROUTING_TIMEOUT_S, RETRY_S = 5.0, 0.2
-# A peer that sends nothing for so long is given up: the changelog has all records, too.
+# A peer that sends nothing for so long (up to 10 s if it is connected) is given up: the changelog has all records, too.
 STREAM_WAIT_S = 5.0
 # Fewer records of a changelog are read in a few seconds, also by a node that finds no peer.
 MIN_RECORDS = 100_000
@@ -51,6 +51,8 @@ UNAVAILABLE = (
     ReplicaUnavailableError,
     RegistryUnavailableError,
     UnknownSchemaError,
+    # The changelog is read until the disk is full, too, and on from there once it has space.
+    StoreFullError,
     # Of records that are not framed, or a stream that is not Arrow's.
     ValueError,
 )
@@ -63,16 +65,17 @@ class PeerCopy:
         self,
         settings: Settings,
         consumer: Consumer,
-        version: tuple[str, int, str],
+        version: tuple[str, int, Binding],
         is_stopped: Callable[[], bool],
         reports: Callable[[], Iterable[PartitionReport]] | None = None,
     ) -> None:
         """Copy nothing yet.
 
-        consumer: of the changelog. version: name of the read model, number, topic of the changelog. is_stopped: queried after each batch.
+        consumer: of the changelog. version: name of the read model, number, changelog. is_stopped: queried after each batch.
         reports: returns the reports of the peers; by default requests them.
         """
-        self._model, self._version, self._topic = version
+        self._model, self._version, self._binding = version
+        self._topic = self._binding.topic
         self.records = 0
         self._registry = SchemaRegistry(settings.registry.url)
         self._consumer, self._is_stopped = consumer, is_stopped
@@ -87,16 +90,17 @@ class PeerCopy:
         """
         if self._changelog_records(partitions) < MIN_RECORDS:
             return
-        ready = {
-            report.partition: report
-            for report in self._reports()
-            if report.is_held and report.is_ready and report.position and self._is_own(report)
-        }
-        copied = [ready[p] for p in sorted(partitions & ready.keys()) if self._copy(store, ready[p])]
-        now = Moment.now()
-        positions = {
-            one.partition: ChangelogPosition.at(one.position or 0, now, one.folded) for one in copied
-        }
+        began = Moment.now()
+        positions: dict[int, ChangelogPosition] = {}
+        failed = set()  # of these, no further partition is requested: each would take as long to fail
+        for report in [report for report in self._reports() if self._is_usable(report)]:
+            partition = report.partition
+            if partition not in partitions - positions.keys() or report.reported_by in failed:
+                continue
+            if self._copy(store, report):
+                positions[partition] = ChangelogPosition.at(report.position or 0, began, report.folded)
+            else:
+                failed.add(report.reported_by)
         store.commit({}, positions, {})
 
     def _changelog_records(self, partitions: AbstractSet[int]) -> int:
@@ -121,12 +125,11 @@ class PeerCopy:
             found[schema_id] = schema.text
         return found
 
-    def _is_own(self, report: PartitionReport) -> bool:
-        return (report.read_model, report.version, report.changelog_topic) == (
-            self._model,
-            self._version,
-            self._topic,
-        )
+    def _is_usable(self, report: PartitionReport) -> bool:
+        """Whether a peer is ready for a partition of the version, and follows the same topic: one may have been created anew."""
+        reported = report.read_model, report.version, report.changelog_topic, report.changelog_id
+        own = self._model, self._version, self._topic, self._binding.topic_id
+        return reported == own and report.is_held and report.is_ready and bool(report.position)
 
     def _copy(self, store: StoreWriter, report: PartitionReport) -> bool:
         """Copy a partition's records; return whether the store has all of them. If not, it has none."""
@@ -143,7 +146,7 @@ class PeerCopy:
                 records += len(batch)
                 self.records += len(batch)
         except UNAVAILABLE as error:
-            log.warning("%s is read from the beginning, because copying it failed: %s", where, error)
+            log.warning("copying %s from %s failed: %s", where, report.reported_by, error)
             store.forget(report.partition)
             return False
         log.info(

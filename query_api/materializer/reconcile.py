@@ -123,6 +123,7 @@ def _version_state(
             write_error=running.write_error,
             opening=running.opening,
             copied_records=running.copied_records,
+            changelog_id=running.reference.binding.topic_id,
         )
         partitions = running.partitions()
         if partitions is not None:

@@ -259,7 +259,7 @@ class VersionFollower(threading.Thread):
         # Before its first assignment, a node does not know its partitions.
         wait_for(lambda: self._target or self._stopping.is_set(), timeout_s=TARGET_TIMEOUT_S, poll_s=POLL_S)
         self.opening = "its records are copied from a peer"
-        version = self.reference.model, self.reference.number, self.reference.changelog_topic
+        version = self.reference.model, self.reference.number, self.reference.binding
         copy = PeerCopy(self._settings, consumer, version, self._stopping.is_set)
         try:
             copy.fill(store, self._target)

@@ -20,7 +20,7 @@ from include.nodes.record_stream import RECORD_SCHEMA
 from include.position import Offsets
 from include.settings import Settings
 from query_api.cluster.node_state import PartitionState
-from query_api.errors import FollowingStoppedError
+from query_api.errors import FollowingStoppedError, StoreFullError
 from query_api.materializer.peer_copy import PeerCopy
 from query_api.materializer.version_follower import VersionFollower, VersionReference
 from query_api.store.base import Binding, StoreWriter
@@ -29,7 +29,7 @@ from query_api.store.lmdb import LmdbBackend
 from tests.support.http.played_registry import add_schema, record
 from tests.support.http.played_server import PlayedServer, played_server
 
-PEER = "http://127.0.0.1:5051"
+PEER, OTHER = "http://127.0.0.1:5051", "http://127.0.0.1:5052"
 REFERENCE = VersionReference("balance", 1, 2, Binding("cluster", "balance.v1.changelog", "id"))
 SCHEMA = 7
 POSITION = 50_000
@@ -73,6 +73,7 @@ def report(partition: int, **changed: object) -> PartitionReport:
         "is_held": True,
         "is_ready": True,
         "changelog_topic": "balance.v1.changelog",
+        "changelog_id": "id",
         "position": POSITION + partition,
         "folded": Offsets({partition: 900}),
     }
@@ -93,7 +94,7 @@ def copier(
 ) -> PeerCopy:
     settings = Settings.of(schema_registry_url=registry.url)
     consumer: Any = Changelog(records)
-    version = REFERENCE.model, REFERENCE.number, REFERENCE.changelog_topic
+    version = REFERENCE.model, REFERENCE.number, REFERENCE.binding
     return PeerCopy(settings, consumer, version, lambda: bool(stopped), lambda: reports)
 
 
@@ -134,12 +135,36 @@ def test_all_records_of_a_peer_are_copied_with_its_position(
 def test_of_a_peer_that_disappears_nothing_is_left(
     registry: PlayedServer, store: StoreWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    streams(monkeypatch, {0: [batch("a"), ReplicaUnavailableError("it is gone")], 1: [batch("d")]})
+    streams(monkeypatch, {0: [batch("d")], 1: [batch("a"), ReplicaUnavailableError("it is gone")]})
 
     copier(registry, [report(0), report(1)]).fill(store, frozenset({0, 1}))
 
-    assert keys(store, 0) == []
-    assert store.positions().keys() == {1}
+    assert keys(store, 1) == []
+    assert store.positions().keys() == {0}
+
+
+@pytest.mark.parametrize(
+    "error", [ReplicaUnavailableError("it is gone"), StoreFullError("no space")], ids=repr
+)
+def test_a_peer_that_has_failed_is_not_asked_again_and_another_one_is(
+    error: Exception, registry: PlayedServer, store: StoreWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requested = []
+
+    def stream(replica: PartitionReplica, *_: object) -> Iterator[pa.RecordBatch]:
+        requested.append((replica.url, replica.partition))
+        yield batch("a" if replica.url == OTHER else "partial")
+        if replica.url == PEER:
+            raise error
+
+    monkeypatch.setattr(record_stream, "stream_records", stream)
+    reports = [report(p, reported_by=url) for url in (PEER, OTHER) for p in (0, 1)]
+
+    copier(registry, reports).fill(store, frozenset({0, 1}))
+
+    assert requested == [(PEER, 0), (OTHER, 0), (OTHER, 1)]
+    assert [keys(store, p) for p in (0, 1)] == [[b"a"], [b"a"]]
+    assert store.positions().keys() == {0, 1}
 
 
 @pytest.mark.parametrize(
@@ -150,6 +175,7 @@ def test_of_a_peer_that_disappears_nothing_is_left(
         {"version": 2},
         {"position": None},
         {"changelog_topic": "another"},
+        {"changelog_id": "of the deleted topic"},
     ],
     ids=str,
 )

@@ -17,7 +17,7 @@ from query_api.materializer.reconcile import (
     versions_to_follow,
     with_standstill,
 )
-from query_api.materializer.version_follower import VersionFollower
+from query_api.materializer.version_follower import VersionFollower, VersionReference
 from query_api.store.base import Binding
 
 ME, OTHER = "http://me", "http://other"
@@ -27,6 +27,7 @@ TOPICS = {
     "balance.v1.changelog": TopicFacts(Binding("c", "balance.v1.changelog", "t"), 4),
 }
 OWNERS = {("balance", p): ME if p < 2 else OTHER for p in range(4)}
+REFERENCE = VersionReference("balance", 1, 4, TOPICS["balance.v1.changelog"].binding)
 VIEW = ClusterView(
     versions={"balance": first_version("balance", 1)},
     topics=TOPICS,
@@ -45,6 +46,7 @@ class Follower:
     copied_records: int = 2
     write_error: str = ""
     opening: str = ""
+    reference: VersionReference = REFERENCE
 
     def partitions(self) -> dict[int, PartitionState] | None:
         """Return the followed partitions."""
@@ -126,6 +128,7 @@ def test_followed_partitions_are_in_the_state() -> None:
         records=3,
         source_topic="balance",
         source_ends=dict.fromkeys(range(4), 10),
+        changelog_id=REFERENCE.binding.topic_id,
     )
 
 
