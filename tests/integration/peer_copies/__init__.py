@@ -1,0 +1,1 @@
+"""Tests of a node with an empty store, which copies the records of the other node."""
