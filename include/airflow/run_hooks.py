@@ -31,7 +31,7 @@ def is_requested(run_id: str) -> bool:
 def postpone_after_start(run_id: str, delay_s: float) -> None:
     """Raise AirflowRescheduleException in a task of an automatic run until Airflow has run for a while: meanwhile it holds no slot.
 
-    After `up`, the stream, the nodes and whoever waits for them have the machine first.
+    After `up`, the stream and the nodes use the machine first.
     """
     from airflow.sdk.exceptions import AirflowRescheduleException  # noqa: PLC0415 - as below
 

@@ -150,7 +150,7 @@ def _of_types(node: exp.Expr) -> tuple[Iterable[str], exp.Expr] | None:
 
 
 def _exact_sources(node: exp.Cast) -> tuple[str, ...]:
-    """Return the types of DuckDB of which a cast has the same result in both engines: it keeps the value."""
+    """Return the types of DuckDB whose cast has the same result in both engines: it keeps the value."""
     to = node.to
     match to.this:
         case exp.DType.INT:
