@@ -127,11 +127,9 @@ class TableEvents:
 
     def is_entity(self, key: str) -> str:
         """Return the condition that the entity of a row's event, which is the key of its record, is this one."""
+        of_readers = ((reader, self._columns(reader)) for reader in self.declared.events.readers)
         entities = {
-            column.name
-            for column in self.declared.columns
-            for reader in self.declared.events.readers
-            if column.fields.get(reader.name) == reader.key_field
+            columns[reader.key_field] for reader, columns in of_readers if reader.key_field in columns
         }
         conditions = (f'"{name}" = {quoted(key)}' for name in sorted(entities))
         return f"({' OR '.join(conditions) or 'true'})"
@@ -145,7 +143,9 @@ class TableEvents:
         """Return the same columns of some rows with those of the log's events, without the fields that the table has no column for."""
         columns = ", ".join(
             f'CASE WHEN "{type_column(reader.name)}" IS NOT NULL THEN struct_pack('
-            + ", ".join(f'"{name}" := "{type_column(reader.name)}"."{name}"' for name in self._names(reader))
+            + ", ".join(
+                f'"{name}" := "{type_column(reader.name)}"."{name}"' for name in self._columns(reader)
+            )
             + f') END AS "{type_column(reader.name)}"'
             for reader in self.declared.events.readers
         )
@@ -196,27 +196,22 @@ class TableEvents:
         (reader,) = self.declared.events.readers
         return quoted(reader.name)
 
-    def _names(self, reader: RecordSchema) -> list[str]:
-        """Return the fields of an event type that the table has, in the order of its schema."""
-        kept = {
-            column.fields[reader.name] for column in self.declared.columns if reader.name in column.fields
-        }
-        return [name for name in reader.fields if name in kept]
-
-    def _struct(self, reader: RecordSchema, fields: Collection[str]) -> str:
-        present = {one.name for one in self.delta.schema().fields}
-        columns = {
+    def _columns(self, reader: RecordSchema) -> dict[str, str]:
+        """Return the fields of an event type that the table has, in the order of its schema: field -> column."""
+        found = {
             column.fields[reader.name]: column.name
             for column in self.declared.columns
             if reader.name in column.fields
         }
+        return {name: found[name] for name in reader.fields if name in found}
+
+    def _struct(self, reader: RecordSchema, fields: Collection[str]) -> str:
+        present = {one.name for one in self.delta.schema().fields}
         types = duckdb_types(reader)
         packed = ", ".join(
             # A column is added when the next events are appended.
-            f'"{name}" := "{columns[name]}"'
-            if columns[name] in present
-            else f'"{name}" := CAST(NULL AS {types[name]})'
-            for name in self._names(reader)
+            f'"{name}" := "{column}"' if column in present else f'"{name}" := CAST(NULL AS {types[name]})'
+            for name, column in self._columns(reader).items()
             if "*" in fields or name.casefold() in fields
         )
         return f'CASE WHEN {self._event_type} = {quoted(reader.name)} THEN struct_pack({packed}) END AS "{type_column(reader.name)}"'
