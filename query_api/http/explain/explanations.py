@@ -80,6 +80,11 @@ class Explanations:
             return Explanation.from_json(text)
         lock = FileLock(self._folder / "lock")
         if lock.try_acquire(request.digest):
+            # The program may have ended between the look at its result and this one.
+            text = self._recent(request)
+            if text is not None:
+                lock.release()
+                return Explanation.from_json(text)
             # The kernel would kill the process when the thread that has started it ends, and a server's threads end when they are idle.
             thread = threading.Thread(target=self._explain, args=(request, lock), daemon=True)
             thread.start()

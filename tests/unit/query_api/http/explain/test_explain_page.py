@@ -165,6 +165,22 @@ def test_a_key_that_is_explained_at_once_is_answered_at_once(client: FlaskClient
     assert (status, document["difference"]) == (200, 'node-2 serves {"amount":9.00}.')
 
 
+def test_a_program_that_has_just_ended_is_not_started_again(
+    client: FlaskClient, job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class LockOfAnEndedProgram(FileLock):
+        """It becomes free after the look at the result, and before the attempt to take it."""
+
+        def try_acquire(self, note: str = "") -> bool:
+            write_atomically(tmp_path / "explain" / f"{note}.json", EXPLANATION.to_json())
+            return super().try_acquire(note)
+
+    monkeypatch.setattr(module, "FileLock", LockOfAnEndedProgram)
+
+    assert ask(client)[0] == 200
+    assert not job.requests
+
+
 def test_the_page_without_a_key_is_a_form(client: FlaskClient, job: Job) -> None:
     response = client.get("/explain", headers=HTML)
 
