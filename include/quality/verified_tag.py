@@ -65,8 +65,7 @@ class VerifiedTag(Tag):
 
     version, fold_revision: of the read model. fold: the fingerprint of its key, fold and merge. topic_id: Kafka's id of the source topic.
     stores: what is verified of each store. digest: of all rows of the table.
-    appends: commits since the table was last written as a whole; the rows of the keys that a commit verified are appended.
-    chain: a hash of digest, offsets and `previous`, the chain of the commit before it; a table written as a whole starts a new one.
+    chain: a hash of digest, offsets and `previous`, the chain of the records that these go on from; a full check starts a new one.
     run_id: the check that wrote it.
     """
 
@@ -77,7 +76,6 @@ class VerifiedTag(Tag):
     topic_id: str
     stores: Mapping[str, VerifiedMark]
     digest: TableDigest
-    appends: int
     run_id: str
     previous: str = ""
     chain: str = ""

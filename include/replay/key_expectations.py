@@ -7,9 +7,9 @@ further ones in the same replica), stored_has_ended (whether an event in the sto
 a failing key in the report. A new one is an entry of `key_expectations`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 
-from include.replay.rules import AtLeastColumn, AtMost, Equal, Expectation, NotNull, Quote
+from include.replay.rules import AtLeastColumn, AtMost, Equal, Expectation, NotNull, quoted
 
 # Of each key.
 COMPLETE = "complete up to the cut"
@@ -25,37 +25,40 @@ RIGHT_STORE = "the store is of this version, and answers"
 WHOLE_LOG = "the log is whole"
 # A partition that lacks this share of its keys, and more than one key, counts as truncated.
 TRUNCATED_SHARE = 0.1
+FLOATING = frozenset({"FLOAT", "DOUBLE"})
 SAME_COUNT = Expectation(KEY_COUNT, AtMost("difference", 0))
 NOT_TRUNCATED = Expectation(WHOLE_PARTITIONS, AtMost("missing_share", TRUNCATED_SHARE, below=True))
 # Columns of the comparison.
 STORED, REPLAYED, STORED_HAS_ENDED = "stored", "replayed", "stored_has_ended"
 
 
-def key_expectations(fields: Sequence[str], quote: Quote) -> list[Expectation]:
-    """Return the expectations of each key, for state records with these fields. quote: of the engine that compares."""
-    key, stored, replayed = quote("key"), quote(STORED), quote(REPLAYED)
+def key_expectations(fields: Mapping[str, str], comparable: Callable[[str, str], str]) -> list[Expectation]:
+    """Return the expectations of each key.
+
+    Args:
+        fields: of a state record -> its type in DuckDB.
+        comparable: see CheckTables.
+    """
 
     def key_if(condition: str) -> str:
-        return f"CASE WHEN {condition} THEN {key} END"
+        return f"CASE WHEN {condition} THEN key END"
 
     return [
         # The stored offset has reached the key's newest event below the cut.
         Expectation(COMPLETE, AtLeastColumn("stored_offset", "required_offset")),
-        *(_replayed(number, field, quote) for number, field in enumerate(fields)),
+        *(_replayed(number, field, comparable) for number, field in enumerate(fields.items())),
         # Each row is the first record of its key.
         Expectation(ONCE, AtMost("copy", 1)),
         # None of the events in a stored record ends the item.
-        Expectation(
-            NO_ENDED_KEY, NotNull("active_key"), {"active_key": key_if(f"NOT {quote(STORED_HAS_ENDED)}")}
-        ),
+        Expectation(NO_ENDED_KEY, NotNull("active_key"), {"active_key": key_if(f"NOT {STORED_HAS_ENDED}")}),
         # Each stored record has a replayed one. Not simply "a replayed record exists": a missing key has one too, for the report.
         Expectation(
             NO_EXTRA_KEY,
             NotNull("replayed_key"),
-            {"replayed_key": key_if(f"{stored} IS NULL OR {replayed} IS NOT NULL")},
+            {"replayed_key": key_if(f"{STORED} IS NULL OR {REPLAYED} IS NOT NULL")},
         ),
         # Every key with events below the cut has a stored record.
-        Expectation(NO_MISSING_KEY, NotNull("stored_key"), {"stored_key": key_if(f"{stored} IS NOT NULL")}),
+        Expectation(NO_MISSING_KEY, NotNull("stored_key"), {"stored_key": key_if(f"{STORED} IS NOT NULL")}),
     ]
 
 
@@ -64,16 +67,20 @@ def folds_to(field: str) -> str:
     return f"{field} is what the events fold to"
 
 
-def _replayed(number: int, field: str, quote: Quote) -> Expectation:
-    """Return the expectation that the stored and the replayed value of a field are equal.
+def _replayed(number: int, typed: tuple[str, str], comparable: Callable[[str, str], str]) -> Expectation:
+    """Return the expectation that the stored and the replayed value of a field are equal. typed: the field, and its type.
 
-    The columns have the number of the field: Great Expectations does not quote names in Spark's frames. If either record is absent, no field is compared: other expectations report a missing or extra key.
+    The columns have the number of the field. If either record is absent, no field is compared: other expectations report a missing or extra key.
     """
-    both = f"{quote(STORED)} IS NOT NULL AND {quote(REPLAYED)} IS NOT NULL"
-    columns = {
-        f"{side}_field_{number}": f"CASE WHEN {both} THEN {quote(side)}.{quote(field)} END"
-        for side in (STORED, REPLAYED)
-    }
+    field, kind = typed
+    columns = {}
+    for side in (STORED, REPLAYED):
+        value = comparable(f"{side}.{quoted(field)}", kind)
+        # -0.0 plus 0.0 is 0.0: which of two equal zeros a fold keeps depends on their order.
+        value = f"{value} + 0.0" if kind in FLOATING else value
+        columns[f"{side}_field_{number}"] = (
+            f"CASE WHEN {STORED} IS NOT NULL AND {REPLAYED} IS NOT NULL THEN {value} END"
+        )
     return Expectation(folds_to(field), Equal(*columns), columns)
 
 

@@ -1,28 +1,26 @@
 """The rules over columns that an expectation can use. Each is defined once and yields both forms that a check needs.
 
-`fails` marks the failing rows in SQL, which Spark and DuckDB both understand, for the list of failing keys; `statement` is the same rule for
+`fails` marks the failing rows in SQL of DuckDB, for their number and the list of failing keys; `statement` is the same rule for
 Great Expectations, which counts and samples the failing rows for the report.
 """
 
 import logging
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from great_expectations.expectations.expectation import Expectation as Statement
 
-# Returns a name as the engine's SQL quotes it: it may have capital letters, and any character.
-Quote = Callable[[str], str]
-
 
 class Rule(Protocol):
     """A condition that must hold in every row of a frame."""
 
-    def fails(self, quote: Quote) -> str:
-        """Return the SQL of a condition that is true where a row breaks the rule; false or null where it does not."""
+    @property
+    def fails(self) -> str:
+        """The SQL of a condition that is true where a row breaks the rule; false or null where it does not."""
 
     def statement(self) -> "Statement":
         """Return the rule as an expectation of Great Expectations."""
@@ -33,7 +31,7 @@ class Expectation:
     """A rule and its name in reports and in `lake/_quality`.
 
     columns: further columns that the rule needs in addition to those of the comparison (include/replay/key_expectations.py): name ->
-        SQL, with names as the engine quotes them. The names must be unique across all expectations.
+        SQL. The names must be unique across all expectations.
     """
 
     name: str
@@ -48,9 +46,10 @@ class Equal:
     left: str
     right: str
 
-    def fails(self, quote: Quote) -> str:
+    @property
+    def fails(self) -> str:
         """See Rule."""
-        return f"{quote(self.left)} IS DISTINCT FROM {quote(self.right)}"
+        return f"{quoted(self.left)} IS DISTINCT FROM {quoted(self.right)}"
 
     def statement(self) -> "Statement":
         """See Rule."""
@@ -68,9 +67,10 @@ class NotNull:
 
     column: str
 
-    def fails(self, quote: Quote) -> str:
+    @property
+    def fails(self) -> str:
         """See Rule."""
-        return f"{quote(self.column)} IS NULL"
+        return f"{quoted(self.column)} IS NULL"
 
     def statement(self) -> "Statement":
         """See Rule."""
@@ -84,9 +84,10 @@ class AtLeastColumn:
     column: str
     least: str
 
-    def fails(self, quote: Quote) -> str:
+    @property
+    def fails(self) -> str:
         """See Rule."""
-        return f"{quote(self.column)} < {quote(self.least)}"
+        return f"{quoted(self.column)} < {quoted(self.least)}"
 
     def statement(self) -> "Statement":
         """See Rule."""
@@ -107,9 +108,10 @@ class AtMost:
     most: float
     below: bool = False
 
-    def fails(self, quote: Quote) -> str:
+    @property
+    def fails(self) -> str:
         """See Rule."""
-        return f"{quote(self.column)} {'>=' if self.below else '>'} {self.most}"
+        return f"{quoted(self.column)} {'>=' if self.below else '>'} {self.most}"
 
     def statement(self) -> "Statement":
         """See Rule."""
@@ -136,3 +138,8 @@ def great_expectations() -> Any:  # noqa: ANN401 - the module
     # The import sets a level of its own.
     logging.getLogger("great_expectations.data_context.types.base").setLevel(logging.WARNING)
     return great_expectations
+
+
+def quoted(name: str) -> str:
+    """Return a name in SQL: it may have capital letters, and any character."""
+    return '"' + name.replace('"', '""') + '"'

@@ -6,15 +6,12 @@ Great Expectations takes seconds to import, so the first validation imports it.
 import time
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from include.quality.check import ExpectationResult, QualityError, StoreName
 from include.replay.rules import Expectation, great_expectations
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 # Number of failing rows in the result of an expectation.
 MAX_SAMPLE = 20
@@ -22,7 +19,7 @@ MAX_SAMPLE = 20
 
 def validate(
     store: StoreName,
-    frame: "DataFrame | pd.DataFrame",
+    frame: pd.DataFrame,
     expectations: Sequence[Expectation],
     index: Sequence[str],
 ) -> list[ExpectationResult]:
@@ -30,7 +27,7 @@ def validate(
 
     Args:
         store: the store that the rows belong to.
-        frame: the rows: a Spark frame, or a pandas frame, which needs no Spark job.
+        frame: the rows.
         expectations: the expectations of every row.
         index: the columns that identify a row in the result's sample.
 
@@ -38,9 +35,9 @@ def validate(
         QualityError: Great Expectations gave no verdict, for example because a column is missing.
     """
     batch = _batch(frame)
-    checked = len(frame) if isinstance(frame, pd.DataFrame) else frame.count()
+    checked = len(frame)
     started_s = time.monotonic()
-    # First determine whether each expectation is met: one Spark job for all of them.
+    # First determine whether each expectation is met.
     outcomes = _outcomes(batch, expectations, {"result_format": "BOOLEAN_ONLY"})
     duration_s = (time.monotonic() - started_s) / len(expectations)
     failed = [one for one, outcome in zip(expectations, outcomes, strict=True) if not outcome.success]
@@ -60,18 +57,12 @@ def validate(
     ]
 
 
-def _batch(frame: "DataFrame | pd.DataFrame") -> Any:  # noqa: ANN401 - Great Expectations' own
+def _batch(frame: pd.DataFrame) -> Any:  # noqa: ANN401 - Great Expectations' own
     gx = great_expectations()
     context = gx.get_context(mode="ephemeral")
     context.enable_analytics(enable=False)
     context.variables.progress_bars = gx.data_context.types.base.ProgressBarsConfig(globally=False)
-    sources = context.data_sources
-    source = (
-        sources.add_pandas("frame")
-        if isinstance(frame, pd.DataFrame)
-        else sources.add_spark("frame", persist=False)
-    )
-    asset = source.add_dataframe_asset("comparison")
+    asset = context.data_sources.add_pandas("frame").add_dataframe_asset("comparison")
     return asset.add_batch_definition_whole_dataframe("all").get_batch({"dataframe": frame})
 
 

@@ -53,26 +53,6 @@ def expired_by(expires: Expiry, after_s: float, newest: Column) -> Column:
     return F.coalesce(col(expires.field) < newest - F.make_dt_interval(secs=lit(after_s)), lit(False))  # noqa: FBT003 - a column
 
 
-def absences(expires: Expiry | None, stream: StreamSettings, states: DataFrame) -> tuple[Column, Column]:
-    """Return whether a store may lack the key of a state in `states`, and whether it must.
-
-    A key that expires is in neither set for a while: the newest item of the store is not that of `states`. The store has seen every item
-    that is still there, and perhaps none of those that have ended.
-    """
-    has_ended = col(HAS_ENDED)
-    if expires is None:
-        return has_ended, has_ended
-    after_s = expires.after_s(stream)
-    newest = F.max(expires.field), F.max(F.when(~has_ended, col(expires.field)))
-    of_all, of_the_rest = (
-        lit(time).cast("timestamp") for time in states.agg(*newest).first() or (None, None)
-    )
-    return (
-        has_ended | expired_by(expires, after_s / 2, of_all),
-        has_ended | expired_by(expires, 2 * after_s, of_the_rest),
-    )
-
-
 def unexpired(model: ReadModel, states: DataFrame, stream: StreamSettings) -> DataFrame:
     """Return the states that have not expired, given the state of every key; all states of a read model without an expiry."""
     if model.expires is None:

@@ -1,9 +1,7 @@
-"""Replays the log: folds the events of each key up to each position at which a store has its record."""
+"""Folds the events of each key up to each position at which a store has its record."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import Self
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -12,9 +10,10 @@ from pyspark.sql.functions import col, lit
 from include.declarations.event_types.event_columns import KEY, OFFSET, PARTITION
 from include.position import SOURCE_PARTITION, Offsets
 from include.quality.check import UncheckableError
+from include.replay.check.comparison import ALL_EVENTS, below
 from spark_jobs.folding.fold_query import folded
-from spark_jobs.folding.lifetimes import HAS_ENDED, absences
-from spark_jobs.folding.written_states import FAILED, has_failed
+from spark_jobs.folding.lifetimes import HAS_ENDED
+from spark_jobs.folding.written_states import FAILED
 from spark_jobs.quality.session import CheckSession
 from spark_jobs.quality.source_log import MODEL_KEY
 from spark_jobs.quality.target import Target
@@ -23,48 +22,13 @@ from spark_jobs.quality.target import Target
 POSITIONS, POSITION, NTH = "record:positions", "record:position", "record:nth"
 LAST, COUNT, EVENTS = "record:last", "record:count", "record:events"
 LOWEST_PARTITION, IS_SOURCE_KEY = "record:lowest_partition", "record:is_source_key"
-MAY_LACK = "record:may_lack"
-# The position of a store that has read every event: above every offset.
-ALL_EVENTS = 2**63 - 1
 # Number of keys with events in several partitions that the error names.
 NAMED_KEYS = 5
 # Up to this number, every task gets all requested positions (some 100 bytes each): otherwise all events would be shuffled and sorted.
 POSITIONS_IN_MEMORY = 500_000
 
 
-@dataclass(frozen=True)
-class Replay:
-    """The events of the log, folded for a set of stored positions.
-
-    keys: one row per key of the log: `key`, `last` and `count` (arrays by cut: the offset of the key's newest event below
-        the cut, null if there is none, and the number of such events), `partition` of its events, `newest` (its state
-        record as of the highest requested position, or of all its events if none was requested), `has_ended` (whether any of its
-        events ends the item), and, if states can fail, FAILED (what of the state of all events fails, if no position was requested).
-    records: `key`, `position`, `record`: the fold of the key's events at or below the position; `has_ended`: whether one of these ends
-        the item, or the state cannot be written, so that no record may exist.
-    partitions: the number of partitions of the source.
-    cuts: those of `last` and `count`.
-    can_fail: whether there are states that cannot be written. `records` then has FAILED, too.
-    unwritten: `place` and `key` of the records that a replica may lack for that reason, and FAILED; None if there are none.
-    """
-
-    keys: DataFrame
-    records: DataFrame
-    events: int
-    partitions: int
-    cuts: tuple[Offsets, ...]
-    can_fail: bool = False
-    unwritten: DataFrame | None = None
-
-    def with_unwritten(self, unwritten: DataFrame | None) -> Self:
-        """Return the replay with further records that a replica may lack."""
-        if unwritten is None:
-            return self
-        known = unwritten if self.unwritten is None else self.unwritten.unionByName(unwritten)
-        return replace(self, unwritten=known)
-
-
-def replay_fold(
+def fold_log(
     session: CheckSession,
     target: Target,
     positions: DataFrame,
@@ -72,38 +36,41 @@ def replay_fold(
     cuts: Sequence[Offsets],
     until: Offsets,
     only: DataFrame | None = None,
-) -> Replay:
-    """Fold the log for every (key, position) in `positions`: for all keys of the log, or for those in `only`.
+) -> tuple[DataFrame, int]:
+    """Fold the log for every key and position: for all keys of the log, or for those in `only`. Return the result and the number of events.
 
-    `positions`: one row per key with `positions`, an array of source offsets in ascending order.
-    `number`: at least as many as there are positions.
+    positions: one row per key with `positions`, an array of source offsets in ascending order. A key without positions is folded for
+    ALL_EVENTS. number: at least as many as there are positions.
+
+    The result has a row for each key and position, and one with a null position for the events beyond all positions of a key: `record` (as
+    `RecordTypes.record_of` returns it), `has_ended`, `item_time`, `failed` (what of the state cannot be written, if one can fail), and of the events that
+    no lower position of the key has: last_<i> and count_<i> (see `log_keys`), the partitions, and is_source_key.
+
     Raises UncheckableError if a key of the read model has events in several source partitions.
     """
     fold = partial(_grouped, session, target, positions, number, cuts, only)
     grouped, events = session.log.read(fold, until)
-    failure = [FAILED] if FAILED in grouped.columns else []
-    may_lack, must_lack = absences(target.model.expires, session.settings.stream, grouped)
-    groups = grouped.select(
+    expires = target.model.expires
+    item_time = lit(None).cast("long") if expires is None else F.unix_micros(expires.field)
+    failed = [col(FAILED).alias("failed")] if FAILED in grouped.columns else []
+    numbers = (
+        col(f"{name}:{i}").alias(f"{name.partition(':')[2]}_{i}")
+        for i in range(len(cuts))
+        for name in (LAST, COUNT)
+    )
+    found = grouped.select(
         "key",
-        *(col(name).alias(name.partition(":")[2]) for name in (POSITION, LAST, COUNT)),
-        may_lack.alias(MAY_LACK),
-        (must_lack | has_failed(grouped)).alias(HAS_ENDED),
+        col(POSITION).alias("position"),
         target.types.record_of(grouped).alias("record"),
-        *failure,
+        col(HAS_ENDED).alias("has_ended"),
+        item_time.alias("item_time"),
+        col(LOWEST_PARTITION).alias("lowest_partition"),
+        col(SOURCE_PARTITION.name).alias("partition"),
+        col(IS_SOURCE_KEY).alias("is_source_key"),
+        *numbers,
+        *failed,
     )
-    by_cut = range(len(cuts))
-    keys = groups.groupBy("key").agg(
-        F.array(*(F.max(F.get("last", lit(i))) for i in by_cut)).alias("last"),
-        F.array(*(F.sum(F.get("count", lit(i))) for i in by_cut)).alias("count"),
-        F.max("record.source_partition").alias("partition"),
-        F.max_by("record", F.coalesce(col("position"), lit(-1))).alias("newest"),
-        F.bool_or(MAY_LACK).alias(HAS_ENDED),
-        *(F.when(F.max("position").isNull(), F.max(name)).alias(name) for name in failure),
-    )
-    records = groups.where(col("position").isNotNull()).select(
-        "key", "position", "record", HAS_ENDED, *failure
-    )
-    return Replay(keys, records, events, len(until), tuple(cuts), can_fail=bool(failure))
+    return found, events
 
 
 def _grouped(
@@ -122,15 +89,16 @@ def _grouped(
     wanted = positions.select(col("key").alias(MODEL_KEY), col("positions").alias(POSITIONS))
     if number <= POSITIONS_IN_MEMORY:
         wanted = F.broadcast(wanted)
-    reached = F.filter(col(POSITIONS), lambda position: position >= col(OFFSET))
+    of_key = F.coalesce(POSITIONS, F.array(lit(ALL_EVENTS)))
+    reached = F.filter(of_key, lambda position: position >= col(OFFSET))
     # An event counts for each position at or above it, or once without a position if there is none.
     each = events.join(wanted, MODEL_KEY, "left").select(
         "*", F.posexplode_outer(reached).alias(NTH, POSITION)
     )
     is_first = col(NTH).isNull() | (col(NTH) == 0)
     others = (
-        F.array(*(F.max(F.when(below(cut), col(OFFSET))) for cut in cuts)).alias(LAST),
-        F.array(*(F.count_if(is_first & below(cut)) for cut in cuts)).alias(COUNT),
+        *(F.max(F.when(is_below(cut), col(OFFSET))).alias(f"{LAST}:{i}") for i, cut in enumerate(cuts)),
+        *(F.count_if(is_first & is_below(cut)).alias(f"{COUNT}:{i}") for i, cut in enumerate(cuts)),
         F.count_if(is_first).alias(EVENTS),
         F.min(PARTITION).alias(LOWEST_PARTITION),
         F.bool_and(F.decode(KEY, "UTF-8") == col(MODEL_KEY)).alias(IS_SOURCE_KEY),
@@ -141,6 +109,11 @@ def _grouped(
     if total is not None and total.mixed:
         raise _uncheckable(target.model.name, grouped, events)
     return grouped, int((total and total.events) or 0)
+
+
+def is_below(cut: Offsets) -> Column:
+    """Return whether an event is below a cut."""
+    return F.expr(below(cut).replace('"', "`"))
 
 
 def _is_mixed() -> Column:
@@ -169,11 +142,3 @@ def _uncheckable(read_model: str, grouped: DataFrame, events: DataFrame) -> Unch
         mixed.count(),
         grouped.select("key").distinct().count(),
     )
-
-
-def below(cut: Offsets, partition: str = PARTITION, offset: str = OFFSET) -> Column:
-    """Return whether the event, or the record, at these columns is below the cut."""
-    inside = lit(False)  # noqa: FBT003 - a literal column
-    for number, end in cut.items():
-        inside = inside | ((col(partition) == number) & (col(offset) < end))
-    return inside

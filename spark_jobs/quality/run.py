@@ -1,54 +1,31 @@
-"""Runs a check.
-
-1. Determine the cut, the current end offsets of the source. Open the stores once the lake contains the live version.
-2. Read each store. A record is compared as of its own position, so nothing has to be stopped for the check.
-3. Replay the log up to each stored position.
-4. Read keys of a live store that are behind the cut again, until they reach it or the wait ends: an event in flight is not a
-   fault.
-5. Evaluate the expectations, and list the failures.
-6. If all are met, keep the replayed records, from which incremental checks go on.
-
-An incremental check reads the keys that have events since they were verified, and replays only these events.
-"""
+"""Runs a check with Spark: opens the stores that it reads once the tables contain the live version."""
 
 import logging
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import ExitStack
 from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import count, count_distinct, lit
 
-from include.position import Offsets
-from include.quality.check import CheckRequest, CheckResult, FullCheckNeededError, Mode
-from include.replay.key_expectations import key_expectations
+from include.lake.tables import staging_path, table_path
+from include.quality.check import CheckRequest, CheckResult, StoreName
+from include.rebuild.stage_progress import StageReporter
+from include.rebuild.stages.build import VERIFY
+from include.replay.check.check import full_if_needed
+from include.replay.check.target import CheckTarget
 from include.settings import Settings
-from spark_jobs.quality.check_setup import open_check
-from spark_jobs.quality.comparison import LogComparison
-from spark_jobs.quality.evaluation import (
-    describe_lag,
-    describe_replicas,
-    evaluate,
-    failing_keys,
-    faults,
-    lost_events,
-    quoted,
-    unwritten_keys,
-    with_failures,
-)
-from spark_jobs.quality.expectations import CheckedRecords
-from spark_jobs.quality.key_sampling import Sampling
+from spark_jobs.quality.check import SparkCheck
 from spark_jobs.quality.session import CheckSession
-from spark_jobs.quality.stores.base import FrameSample, Store, StoreReading
-from spark_jobs.quality.target import Target
-from spark_jobs.quality.verified.incremental_replay import IncrementalReplay
-from spark_jobs.quality.verified.table import VerifiedRecords, VerifiedTable
-from spark_jobs.quality.verified_commit import commit_full, commit_increment
+from spark_jobs.quality.source_log import SourceLog
+from spark_jobs.quality.stores.base import FrameStore, StoredFrames
+from spark_jobs.quality.stores.changelog import ChangelogStore
+from spark_jobs.quality.stores.delta_table import DeltaStore
+from spark_jobs.quality.stores.nodes import NodesStore
+from spark_jobs.quality.tables import SparkTables
+from spark_jobs.quality.target import RecordTypes, Target
 
 LOG = logging.getLogger("foldlake.quality")
-# Up to this number of events on the log, its queries are of few rows.
-SMALL_LOG_EVENTS = 50_000
+POLL_S = 1.0
 
 
 def run_check(spark: SparkSession, settings: Settings, request: CheckRequest) -> CheckResult:
@@ -57,106 +34,74 @@ def run_check(spark: SparkSession, settings: Settings, request: CheckRequest) ->
     Where an incremental check is not possible, all keys are checked. Raises FoldlakeError when the check cannot complete:
     QualityError, KafkaUnavailableError, RegistryUnavailableError; and UncheckableError when the read model cannot be checked at all.
     """
-    if request.mode is not Mode.INCREMENTAL:
-        return _run(spark, settings, request)
-    started_s = time.monotonic()
-    try:
-        return _run(spark, settings, request)
-    except FullCheckNeededError as reason:
-        LOG.info("checking all keys, because %s", reason)
-        result = _run(spark, settings, replace(request, mode=Mode.FULL))
-        return replace(result, full_check_reason=str(reason), duration_s=time.monotonic() - started_s)
+    return full_if_needed(request, lambda asked: _run(spark, settings, asked))
 
 
 def _run(spark: SparkSession, settings: Settings, request: CheckRequest) -> CheckResult:
-    started_s, started_at = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
-    check = open_check(spark, settings, request)
-    session, target = check.session, check.target
-    LOG.info(
-        "checking %s v%d, %s: %s, up to offsets %s",
-        target.model.name,
-        target.version.number,
-        request.mode,
-        ", ".join(request.stores),
-        dict(target.cut),
+    """Run a check once each table contains the live version. A difference that outlasts the wait is a fault."""
+    started, started_s = datetime.now(UTC), time.monotonic()
+    while True:
+        target = _target(spark, settings, request)
+        with ExitStack() as resources:
+            check, stores = _opened(spark, target, request, resources)
+            number = target.version.number
+            has_right_tables = all(
+                store.version == number for store in stores if isinstance(store, DeltaStore)
+            )
+            if has_right_tables or time.monotonic() - started_s > target.table_wait_s(request, started):
+                return check.run()
+        LOG.info("version %d is live, but the lake contains another one: reloading both", number)
+        time.sleep(POLL_S)
+
+
+def _target(spark: SparkSession, settings: Settings, request: CheckRequest) -> Target:
+    found = CheckTarget.of(settings, request)
+    types = RecordTypes.of(spark, found.model, found.version.fold_revision)
+    return Target(**vars(found), types=types)
+
+
+def _opened(
+    spark: SparkSession, target: Target, request: CheckRequest, resources: ExitStack
+) -> tuple[SparkCheck, list[FrameStore]]:
+    """Open the stores of a check; raises QualityError when one does not exist."""
+    model, number = target.model, target.version.number
+    log = SourceLog(spark, target.settings, model, target.version.fold_revision)
+    title = f"check of {model.name} v{number}"
+    session = CheckSession(spark, target.settings, log, title, _reporter(target.settings, request))
+    resources.callback(session.release)
+    tables = SparkTables(session)
+    resources.callback(tables.close)
+    stored = StoredFrames(session, tables)
+    stores: list[FrameStore] = []
+    for name in request.stores:
+        stores.append(_store(name, session, target, stored))
+        resources.callback(stores[-1].close)
+    return SparkCheck(session, tables, target, request, stored, stores, resources), stores
+
+
+def _reporter(settings: Settings, request: CheckRequest) -> StageReporter | None:
+    """Return what publishes the progress if the check is the stage of a rebuild."""
+    if request.version is None or StoreName.STAGING not in request.stores:
+        return None
+    return StageReporter(
+        settings.kafka.bootstrap_servers,
+        settings.topics.replication_factor,
+        request.read_model,
+        request.version,
+        VERIFY.name,
     )
-    try:
-        table = VerifiedTable(session, target)
-        verified = table.read(request.stores) if request.mode is Mode.INCREMENTAL else None
-        since = verified.since if verified else Offsets()
-        is_small = since.events_until(target.cut) <= SMALL_LOG_EVENTS
-        with session.sized(is_small=is_small, is_incremental=verified is not None):
-            result = _check(session, target, request, check.stores, table, verified)
-        return replace(result, started_at=started_at, duration_s=time.monotonic() - started_s)
-    finally:
-        check.close()
 
 
-def _check(
-    session: CheckSession,
-    target: Target,
-    request: CheckRequest,
-    stores: Sequence[Store],
-    table: VerifiedTable,
-    verified: VerifiedRecords | None,
-) -> CheckResult:
-    """Return the result, without its start and duration."""
-    increment = None if verified is None else IncrementalReplay(session, target, verified)
-    sampling = Sampling(session.settings.quality, request, stores, increment)
-    readings = [_read(session, store, sampling.sample, increment) for store in stores]
-    compared, replay = LogComparison(session, target, readings, sampling.sample, increment).run()
-    expectations = key_expectations(target.types.fields, quoted)
-    with session.computing("comparing"):
-        comparison = session.keep(with_failures(compared, expectations))
-        counted = comparison.agg(count(lit(1)).alias("records"), count_distinct("key").alias("keys")).first()
-    assert counted is not None  # noqa: S101 - an aggregate without groups has one row
-    LOG.info(
-        "compared %s records with %s replayed events; evaluating",
-        f"{counted.records:,}",
-        f"{replay.events:,}",
-    )
-    unwritten, named_unwritten = unwritten_keys(replay)
-    max_lake_age_s = session.settings.quality.max_lake_age_s
-    checked = CheckedRecords(target, request, readings, comparison, replay, sampling, max_lake_age_s)
-    with session.computing("evaluating"):
-        results = evaluate(checked, expectations)
-        failing, total = failing_keys(readings, comparison)
-    result = CheckResult(
-        request=request,
-        version=target.version.number,
-        fold_revision=target.version.fold_revision,
-        started_at="",
-        duration_s=0.0,
-        events=replay.events,
-        keys=counted["keys"],
-        records=counted.records,
-        all_keys=sampling.all_keys,
-        expectations=tuple(results),
-        failing_keys=failing,
-        failing_keys_total=total,
-        findings=(*faults(readings), *lost_events(checked), *describe_lag(readings, comparison)),
-        places=tuple(describe_replicas(read) for read in readings),
-        unwritten=named_unwritten,
-        unwritten_total=unwritten,
-    )
-    if not result.passed:
-        return result
-    if increment is not None:
-        marks = commit_increment(session, table, checked, increment)
-    elif request.mode is Mode.FULL and not unwritten:
-        marks = commit_full(session, table, checked)
-    else:
-        marks = {}
-    return replace(result, verified=marks)
-
-
-def _read(
-    session: CheckSession, store: Store, sample: FrameSample, increment: IncrementalReplay | None
-) -> StoreReading:
-    started_s = time.monotonic()
-    with session.reading(f"reading {store.name}"):
-        reading = store.read(sample) if increment is None else increment.read(store)
-        records = session.keep(reading.records)
-        count = records.count()
-    LOG.info("%s: read %s records in %.1f s", store.name, f"{count:,}", time.monotonic() - started_s)
-    return StoreReading(store, replace(reading, records=records), count)
+def _store(name: StoreName, session: CheckSession, target: Target, stored: StoredFrames) -> FrameStore:
+    """Return the named store of the target; raises QualityError when it does not exist."""
+    lake_root, model = target.settings.lake_root, target.model.name
+    match name:
+        case StoreName.LAKE:
+            return DeltaStore(name, session, target, table_path(lake_root, model), stored)
+        case StoreName.STAGING:
+            path = staging_path(lake_root, model, target.version.number)
+            return DeltaStore(name, session, target, path, stored)
+        case StoreName.CHANGELOG:
+            return ChangelogStore(session, target, stored)
+        case StoreName.NODES:
+            return NodesStore(session, target, stored)

@@ -10,6 +10,7 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from include.declarations.read_model import KEY_COLUMN, ReadModel
 from include.position import POSITION_COLUMNS
+from include.replay.check.readings import PLACE
 from include.replay.check.target import CheckTarget
 from spark_jobs.folding.written_states import has_failed
 
@@ -42,25 +43,29 @@ class RecordTypes:
         position = (StructField(name, self.position[name]) for name in POSITION_COLUMNS)
         return StructType([StructField(KEY_COLUMN, StringType()), *self.state, *position])
 
-    def stored(self, replica: Column, rows: DataFrame) -> DataFrame:
-        """Return rows with a table's columns as records of a replica: see `Reading.records`."""
-        state = struct(*(col(field.name).cast(field.dataType).alias(field.name) for field in self.state))
-        return rows.select(
-            replica.alias("place"),
-            col(KEY_COLUMN).alias("key"),
-            state.alias("state"),
-            *(col(name).cast(self.position[name]).alias(name) for name in POSITION_COLUMNS),
-        )
+    def stored(self, place: Column, rows: DataFrame) -> DataFrame:
+        """Return rows with a table's columns as rows of `stored` of a replica."""
+        columns = (col(name).cast(kind).alias(name) for name, kind in self._types.items())
+        return rows.select(place.alias(PLACE), col(KEY_COLUMN).alias("key"), *columns)
 
     def record_of(self, states: DataFrame) -> Column:
-        """Return the record of a row of folded or merged states: state, then the position.
+        """Return the record of a row of folded or merged states, a struct.
 
         The fields of a state that cannot be written are null.
         """
         is_written = ~has_failed(states)
-        state = struct(*(when(is_written, col(f.name).cast(f.dataType)).alias(f.name) for f in self.state))
-        position = (col(name).cast(self.position[name]).alias(name) for name in POSITION_COLUMNS)
-        return struct(state.alias("state"), *position)
+        own = set(self.state.fieldNames())
+        values = {name: col(name).cast(kind) for name, kind in self._types.items()}
+        return struct(
+            *(
+                (when(is_written, value) if name in own else value).alias(name)
+                for name, value in values.items()
+            )
+        )
+
+    @property
+    def _types(self) -> dict[str, DataType]:
+        return {field.name: field.dataType for field in self.state} | dict(self.position)
 
 
 @dataclass(frozen=True)

@@ -1,86 +1,32 @@
-"""Compares each stored record with a replay of the log, in SQL: the fold of exactly the events at or below its position.
+"""Compares each stored record with a replay of the log, in SQL that both engines understand.
 
-The tables: `events` (include/replay/event_relation.py), `stored` (place, key, and the fields of a state record), `replicas` (see `Replica`).
+The tables of either engine: `stored` (PLACE, key, and the fields of a state record), and three of the log: `log_keys` (a row for each key: its
+number of events and its newest one below each cut), `replayed` (key, position, replayed: the fold of the key's events up to it, a struct of a
+record's fields), and `ends` (see `create_absences`). States that cannot be written are in `unwritten` (key, position, failed: what of it fails).
 """
 
-import zlib
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
-
-import duckdb
-import pyarrow as pa
-from confluent_kafka import murmur2
-from duckdb.func import PythonUDFType
-from duckdb.sqltypes import DuckDBPyType
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from include.declarations.event_types.event_columns import OFFSET, PARTITION
-from include.declarations.read_model import ReadModel
+from include.declarations.expiry import Expiry
+from include.lake.sql_tables import quoted as text_literal
 from include.position import SOURCE_OFFSET, SOURCE_PARTITION, Offsets
-from include.quality.check import UncheckableError
-from include.replay.check.target import OtherEngineError
-from include.replay.event_relation import EVENTS
-from include.replay.fold_sql import FoldSql, NotTranslatedError, unwritten
+from include.replay.check.readings import PLACE, Replica
+from include.replay.check.tables import CheckTables, one_row
+from include.replay.rules import quoted
 from include.settings import StreamSettings
 
-# Functions that DuckDB lacks.
-KEY_PARTITION, KEY_CRC = "key_partition", "key_crc"
 # The position of a key that no replica has: of all of its events.
 ALL_EVENTS = 2**63 - 1
 POSITIONS = f"""SELECT key, {SOURCE_OFFSET.name} AS position FROM stored
-    UNION SELECT key, {ALL_EVENTS} FROM required ANTI JOIN stored USING (key)"""
-# Number of keys with events in several partitions that the error names.
-NAMED_KEYS = 5
+    UNION SELECT key, {ALL_EVENTS} AS position FROM required ANTI JOIN stored USING (key)"""
+# Where a replica lacks a key that it must have: its state may be one that cannot be written there, or after all events.
+LACKING = f"""required ANTI JOIN (SELECT "{PLACE}" AS place, key FROM stored) AS there USING (place, key)"""
+LACKING_POSITIONS = f"""SELECT key, required_offset AS position FROM {LACKING} UNION SELECT key, {ALL_EVENTS} AS position FROM {LACKING}"""
+# The keys whose state cannot be written where a replica must have it, or after all events.
+LACKED = f"""SELECT DISTINCT place, key FROM {{keys}} AS keys JOIN unwritten USING (key)
+    WHERE position = required_offset OR (position = {ALL_EVENTS} AND required_offset IS NOT NULL)"""
 MICROS_PER_S = 1_000_000
-
-
-@dataclass(frozen=True)
-class Replica:
-    """A replica that must have every key, or every key of one changelog partition.
-
-    store: its store's name. cut: source partition -> offset; the records must contain every event below it.
-    key_partition: the changelog partition whose keys it has; None: all keys.
-    since: in an incremental check, source partition -> offset; only keys with an event at or above it are compared.
-    """
-
-    name: str
-    store: str
-    cut: Offsets
-    key_partition: int | None = None
-    since: Offsets | None = None
-
-
-def require_types(connection: duckdb.DuckDBPyConnection, rules: FoldSql) -> None:
-    """Raise NotTranslatedError if a rule uses a value of a type for which DuckDB may compute it in another way than Spark.
-
-    Some uses show only when an event is folded, which is an error, too.
-    """
-    rule = ", ".join((*rules.record.values(), f"bool_or({rules.ended or 'false'})"))
-    try:
-        # Of nulls with the types of the events.
-        connection.execute(f"SELECT {rule} FROM (SELECT 1) LEFT JOIN {EVENTS} ON true")
-    except duckdb.InvalidInputException as error:
-        raise NotTranslatedError(str(error)) from error
-
-
-def create_log_keys(
-    connection: duckdb.DuckDBPyConnection, model: ReadModel, cuts: Sequence[Offsets], partitions: int
-) -> None:
-    """Create `log_keys`: a row for each key of the events, with last_<i> and count_<i> of its events below each cut.
-
-    Raises UncheckableError if a key of the read model has events in several source partitions.
-    """
-    of_cuts = "".join(
-        f', max("{OFFSET}") FILTER ({below(cut)}) AS last_{i}, count(*) FILTER ({below(cut)}) AS count_{i}'
-        for i, cut in enumerate(cuts)
-    )
-    connection.execute(
-        f"""CREATE OR REPLACE TABLE log_keys AS
-        SELECT *, {KEY_PARTITION}(key, {partitions}) AS key_partition FROM (
-            SELECT key, min("{PARTITION}") AS lowest_partition, max("{PARTITION}") AS partition,
-                   bool_and(is_source_key) AS is_source_key{of_cuts}
-            FROM {EVENTS} GROUP BY key)"""
-    )
-    _require_one_partition(connection, model)
 
 
 def cuts_of(replicas: Iterable[Replica]) -> list[Offsets]:
@@ -91,119 +37,105 @@ def cuts_of(replicas: Iterable[Replica]) -> list[Offsets]:
     return found
 
 
-def create_replicas(
-    connection: duckdb.DuckDBPyConnection, replicas: Iterable[Replica], cuts: list[Offsets]
-) -> None:
+def create_replicas(tables: CheckTables, replicas: Iterable[Replica], cuts: Sequence[Offsets]) -> None:
     """Create `replicas`: place, store, cut and since (indices of `cuts`), key_partition."""
-    connection.execute(
-        "CREATE TABLE replicas (place VARCHAR, store VARCHAR, cut INTEGER, since INTEGER, key_partition INTEGER)"
+
+    def number(value: int | None) -> str:
+        return f"CAST({'NULL' if value is None else value} AS INTEGER)"
+
+    rows = [
+        f"({text_literal(one.name)}, {text_literal(one.store)}, {number(cuts.index(one.cut))}, "
+        f"{number(None if one.since is None else cuts.index(one.since))}, {number(one.key_partition)})"
+        for one in replicas
+    ]
+    # A store may have no replica.
+    rows.append(f"(CAST(NULL AS VARCHAR), '', {', '.join([number(None)] * 3)})")
+    tables.create(
+        "replicas",
+        f"SELECT * FROM (VALUES {', '.join(rows)}) AS rows(place, store, cut, since, key_partition) WHERE place IS NOT NULL",
     )
-    for one in replicas:
-        since = None if one.since is None else cuts.index(one.since)
-        row = [one.name, one.store, cuts.index(one.cut), since, one.key_partition]
-        connection.execute("INSERT INTO replicas VALUES (?, ?, ?, ?, ?)", row)
 
 
-def create_required(connection: duckdb.DuckDBPyConnection, cuts: Sequence[Offsets], sample: str) -> None:
-    """Create the view `keys_of_replicas`, and `required`, those of its keys that must be there.
+def keys_of_replicas(cuts: Sequence[Offsets]) -> str:
+    """Return a query of the keys of each replica: those of the log that belong to it, or with an event since it was verified.
 
-    `keys_of_replicas`: place, key, partition, required_offset and required_count (of the key's events below the cut; null if there are none), a
-    row for each key of the log that belongs to a replica, or with an event since the replica was verified.
-
-    sample: the condition on a key that is compared.
+    Columns: place, key, partition, required_offset and required_count (of the key's events below the cut; null if there are none).
     """
 
     def of_cut(column: str, name: str) -> str:
-        return f"CASE {column} {' '.join(f'WHEN {i} THEN {name}_{i}' for i in range(len(cuts)))} END"
+        cases = " ".join(f"WHEN {column} = {i} THEN {name}_{i}" for i in range(len(cuts)))
+        return f"CASE {cases} END" if cases else "CAST(NULL AS BIGINT)"
 
     last, count, before = of_cut("cut", "last"), of_cut("cut", "count"), of_cut("since", "count")
     columns = f"place, key, partition, {last} AS required_offset, {count} AS required_count, since, {before} AS before"
-    connection.execute(
-        f"""CREATE OR REPLACE VIEW keys_of_replicas AS
-        SELECT place, key, partition, required_offset, required_count FROM (
+    return f"""(SELECT place, key, partition, required_offset, required_count FROM (
             SELECT {columns} FROM log_keys CROSS JOIN replicas WHERE replicas.key_partition IS NULL
             UNION ALL
-            SELECT {columns} FROM log_keys JOIN replicas USING (key_partition))
-        WHERE since IS NULL OR required_count > before"""
+            SELECT {columns} FROM log_keys JOIN replicas USING (key_partition)) AS each
+        WHERE since IS NULL OR required_count > before)"""
+
+
+def create_required(tables: CheckTables, cuts: Sequence[Offsets], sample: str) -> None:
+    """Create `required`, the keys of each replica that must be there.
+
+    sample: the condition on a key that is compared.
+    """
+    tables.create(
+        "required",
+        f"SELECT * FROM {keys_of_replicas(cuts)} AS keys WHERE required_offset IS NOT NULL AND {sample}",
     )
-    connection.execute(
-        f"CREATE OR REPLACE TABLE required AS SELECT * FROM keys_of_replicas WHERE required_offset IS NOT NULL AND {sample}"
-    )
 
 
-def create_absences(
-    connection: duckdb.DuckDBPyConnection, model: ReadModel, rules: FoldSql, stream: StreamSettings
-) -> None:
-    """Create `absences`: key, position, and whether a replica may lack, and must lack the key after its events up to the position.
+def create_absences(tables: CheckTables, expires: Expiry | None, stream: StreamSettings) -> None:
+    """Create `absences` from `ends`: key, position, and whether a replica may lack, and must lack the key after its events up to the position.
 
-    A row for each stored position, and one with a null position for the key's events beyond these; no rows if keys stay.
+    `ends` has a row for each stored position, and one with another position for the key's events beyond these: whether one of these ends the
+    item (has_ended), the time of the item in microseconds (item_time), and whether the state cannot be written (has_failed).
 
     A key that expires is in neither set for a while: the newest item of the store is not that of the log. The store has seen every item
     that is still there, and perhaps none of those that have ended.
     """
-    if not model.items_leave:
-        connection.execute(
-            "CREATE OR REPLACE TABLE absences (key VARCHAR, position BIGINT, may_lack BOOLEAN, must_lack BOOLEAN)"
-        )
-        return
-    expires = model.expires
-    half = twice = 0
-    time = "NULL::BIGINT"
-    if expires is not None:
-        after = expires.after_s(stream) * MICROS_PER_S
-        half, twice = round(after / 2), round(after * 2)
-        time = f"epoch_us({rules.fields[expires.field]})"
-    connection.execute(
-        f"""CREATE OR REPLACE TABLE absences AS
-        SELECT key, position, has_ended OR coalesce(item_time < newest - {half}, false) AS may_lack,
-               has_ended OR coalesce(item_time < newest_there - {twice}, false) AS must_lack
-        FROM (SELECT *, max(item_time) OVER () AS newest, max(item_time) FILTER (NOT has_ended) OVER () AS newest_there
-              FROM (SELECT events.key AS key, position, bool_or(coalesce({rules.ended or "false"}, false)) AS has_ended,
-                           {time} AS item_time
-                    FROM {EVENTS} AS events LEFT JOIN (SELECT DISTINCT key, {SOURCE_OFFSET.name} AS position FROM stored) AS positions
-                    ON events.key = positions.key AND events."{OFFSET}" <= position
-                    GROUP BY ALL))"""
-    )
-    # A key that is stored must be right, although it may be absent.
-    connection.execute(
-        """CREATE OR REPLACE TABLE required AS
-        SELECT required.* FROM required
-        LEFT JOIN (SELECT DISTINCT key, true AS is_absence FROM absences WHERE may_lack) USING (key)
-        LEFT JOIN (SELECT DISTINCT place, key, true AS is_stored FROM stored) USING (place, key)
-        WHERE is_absence IS NULL OR is_stored"""
+    after = 0.0 if expires is None else expires.after_s(stream) * MICROS_PER_S
+    tables.create(
+        "absences",
+        f"""SELECT key, position, has_ended OR coalesce(item_time < newest - {round(after / 2)}, false) AS may_lack,
+               has_ended OR has_failed OR coalesce(item_time < newest_there - {round(after * 2)}, false) AS must_lack
+        FROM ends CROSS JOIN (SELECT max(item_time) AS newest, max(CASE WHEN NOT has_ended THEN item_time END) AS newest_there FROM ends) AS times""",
     )
 
 
-def late_places(connection: duckdb.DuckDBPyConnection, stores: Collection[str]) -> list[str]:
-    """Return the replicas of some stores that lack a required event."""
-    query = f"""SELECT DISTINCT place FROM required JOIN replicas USING (place) LEFT JOIN
-        (SELECT place, key, max({SOURCE_OFFSET.name}) AS reached FROM stored GROUP BY ALL) USING (place, key)
-        WHERE store IN (SELECT unnest(?)) AND (reached IS NULL OR reached < required_offset)"""
-    return [place for (place,) in connection.execute(query, [list(stores)]).fetchall()]
+def create_no_absences(tables: CheckTables) -> None:
+    """Create `absences` and `unwritten` without rows: keys stay, and each state can be written."""
+    no_position = "CAST(NULL AS VARCHAR) AS key, CAST(NULL AS BIGINT) AS position"
+    tables.create("absences", f"SELECT {no_position}, false AS may_lack, false AS must_lack WHERE false")
+    tables.create("unwritten", f"SELECT {no_position}, '' AS failed WHERE false")
 
 
-def create_replayed(connection: duckdb.DuckDBPyConnection, rules: FoldSql) -> None:
-    """Create `replayed`: key, position, and the fold of the key's events up to it, for each stored position, and for each key that no replica has."""
-    record = ", ".join(f'{aggregate} AS "{name}"' for name, aggregate in rules.record.items())
-    connection.execute(
-        f"""CREATE OR REPLACE TABLE replayed AS
-        SELECT key, position, struct_pack({_packed(rules)}) AS replayed FROM (
-            SELECT events.key AS key, position, {record}
-            FROM {EVENTS} AS events JOIN ({POSITIONS}) AS positions
-            ON events.key = positions.key AND events."{OFFSET}" <= position
-            GROUP BY ALL)"""
+def drop_absences(tables: CheckTables) -> None:
+    """Remove from `required` the keys that a replica may lack, and lacks: a key that is stored must be right, although it may be absent."""
+    tables.create(
+        "required",
+        f"""SELECT place, key, partition, required_offset, required_count FROM required
+        LEFT JOIN (SELECT DISTINCT key, true AS is_absence FROM absences WHERE may_lack) AS absent USING (key)
+        LEFT JOIN (SELECT place, key, true AS is_lacked FROM ({LACKED.format(keys="required")}) AS found) AS lacked USING (place, key)
+        LEFT JOIN (SELECT DISTINCT "{PLACE}" AS place, key, true AS is_stored FROM stored) AS there USING (place, key)
+        WHERE is_stored OR (is_absence IS NULL AND is_lacked IS NULL)""",
     )
 
 
-def require_written(connection: duckdb.DuckDBPyConnection, model: ReadModel, revision: int) -> None:
-    """Raise OtherEngineError if a replayed state cannot be written: Spark knows where its key may be absent for that reason."""
-    condition = unwritten(model.state_schema_of(revision), "replayed")
-    found = connection.execute(f"SELECT key FROM replayed WHERE {condition} LIMIT 1").fetchone()
-    if found is not None:
-        raise OtherEngineError(f"the state of {found[0]!r} cannot be written")
+def create_late(tables: CheckTables, stores: Collection[str]) -> int:
+    """Create `late`: place, key, required_offset of the records of some stores that lack a required event; returns their number."""
+    names = ", ".join(map(text_literal, stores))
+    tables.create(
+        "late",
+        f"""SELECT place, key, required_offset FROM required JOIN replicas USING (place) LEFT JOIN
+        (SELECT "{PLACE}" AS place, key, max({SOURCE_OFFSET.name}) AS reached FROM stored GROUP BY ALL) AS there USING (place, key)
+        WHERE store IN ({names}) AND (reached IS NULL OR reached < required_offset)""",
+    )
+    return int(one_row(tables, "SELECT count(*) FROM late")[0])
 
 
-def create_comparison(connection: duckdb.DuckDBPyConnection, rules: FoldSql) -> None:
+def create_comparison(tables: CheckTables, fields: Iterable[str]) -> None:
     """Create `comparison` of `stored`, `required`, `replayed` and `absences`: a row for each replica and key that is stored there or must be.
 
     Columns: place, key, partition, stored and replayed (structs of a record's fields; null if there is no such record), stored_offset,
@@ -211,54 +143,26 @@ def create_comparison(connection: duckdb.DuckDBPyConnection, rules: FoldSql) -> 
     key's first record, 2 and so on for further ones in the same replica), and stored_has_ended (whether the replica must lack the record).
     """
     position = SOURCE_OFFSET.name
-    connection.execute(
-        f"""CREATE OR REPLACE TABLE comparison AS
-        SELECT place, key, coalesce(partition, stored.{SOURCE_PARTITION.name}) AS partition, stored, replayed,
+    tables.create(
+        "comparison",
+        f"""SELECT sides.place, sides.key, coalesce(partition, stored.{SOURCE_PARTITION.name}) AS partition, stored, replayed,
                stored.{position} AS stored_offset, stored.event_count AS stored_count,
                required_offset, required_count, copy, coalesce(must_lack, false) AS stored_has_ended
-        FROM (SELECT place, key, struct_pack({_packed(rules)}) AS stored, {position} AS at_offset,
-                     row_number() OVER (PARTITION BY place, key ORDER BY {position}) AS copy FROM stored)
-        FULL JOIN required USING (place, key)
-        LEFT JOIN replayed ON replayed.key = key AND replayed.position = at_offset
-        LEFT JOIN absences ON absences.key = key AND absences.position = at_offset"""
+        FROM (SELECT * FROM (SELECT "{PLACE}" AS place, key, {packed(fields)} AS stored, {position} AS at_offset,
+                     row_number() OVER (PARTITION BY "{PLACE}", key ORDER BY {position}) AS copy FROM stored) AS records
+              FULL JOIN required USING (place, key)) AS sides
+        LEFT JOIN replayed ON replayed.key = sides.key AND replayed.position = at_offset
+        LEFT JOIN absences ON absences.key = sides.key AND absences.position = at_offset""",
     )
 
 
-def _packed(rules: FoldSql) -> str:
-    return ", ".join(f'"{name}" := "{name}"' for name in rules.record)
+def packed(fields: Iterable[str], values: Mapping[str, str] | None = None) -> str:
+    """Return a struct of these fields. values: name -> the SQL of its value; None: the columns with these names."""
+    parts = ", ".join(f"{quoted(name)} := {values[name] if values else quoted(name)}" for name in fields)
+    return f"struct_pack({parts})"
 
 
 def below(cut: Offsets, partition: str = PARTITION, offset: str = OFFSET) -> str:
     """Return the condition that the event at these columns is below a cut."""
     ends = (f'("{partition}" = {number} AND "{offset}" < {end})' for number, end in sorted(cut.items()))
     return " OR ".join(ends) or "false"
-
-
-def _require_one_partition(connection: duckdb.DuckDBPyConnection, model: ReadModel) -> None:
-    mixed = "NOT is_source_key AND lowest_partition <> partition"
-    counted = connection.execute(f"SELECT count(*) FILTER ({mixed}), count(*) FROM log_keys").fetchone()
-    assert counted is not None  # noqa: S101 - an aggregate without groups has one row
-    if not counted[0]:
-        return
-    named = connection.execute(
-        f"""SELECT key, list_sort(list(DISTINCT "{PARTITION}")) FROM {EVENTS}
-        WHERE key IN (SELECT key FROM log_keys WHERE {mixed} ORDER BY key LIMIT {NAMED_KEYS}) GROUP BY key ORDER BY key"""
-    ).fetchall()
-    raise UncheckableError.of_several_partitions(model.name, dict(named), *counted)
-
-
-def add_functions(connection: duckdb.DuckDBPyConnection) -> None:
-    """Add `key_partition(key, partitions)`, as Kafka's Java client computes it, and `key_crc(key)`, its CRC-32."""
-    kind, text, integer = PythonUDFType.ARROW, DuckDBPyType("VARCHAR"), DuckDBPyType("INTEGER")
-    connection.create_function(KEY_PARTITION, _partitions, [text, integer], integer, type=kind)
-    connection.create_function(KEY_CRC, _checksums, [text], DuckDBPyType("BIGINT"), type=kind)
-
-
-def _partitions(keys: pa.ChunkedArray, partitions: pa.ChunkedArray) -> pa.Array:
-    # A constant, repeated for each key.
-    number = partitions[0].as_py() if len(partitions) else 1
-    return pa.array([murmur2(key.encode(), number) for key in keys.to_pylist()], pa.int32())
-
-
-def _checksums(keys: pa.ChunkedArray) -> pa.Array:
-    return pa.array([zlib.crc32(key.encode()) for key in keys.to_pylist()], pa.int64())

@@ -59,17 +59,22 @@ class EventSource:
 
     def read_log(self, since: Offsets, until: Offsets) -> int:
         """Read the events of the log at or above the first offsets and below the second ones; return their number."""
-        started_s, before = time.monotonic(), self._relation.count(self._connection)
+        started_s, before = time.monotonic(), self.number
         for batch in event_batches(self._target.settings, self._target.model, since, until):
             self._relation.append(self._connection, batch)
-        number = self._relation.count(self._connection) - before
+        number = self.number - before
         LOG.info("read %s events from the log in %.1f s", f"{number:,}", time.monotonic() - started_s)
         return number
 
     @property
+    def number(self) -> int:
+        """The number of events that were read."""
+        return self._relation.count(self._connection)
+
+    @property
     def description(self) -> str:
         """Where the events were read from, and what proves them, in words."""
-        of_log = self._relation.count(self._connection) - self.of_table
+        of_log = self.number - self.of_table
         if self.of_table:
             return f"{self.of_table:,} events from {self._table}, as they were proved against the log; {of_log:,} from the log"
         return f"{of_log:,} events from the log" + (f": {self._reason}" if self._reason else "")

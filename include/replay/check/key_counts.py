@@ -4,38 +4,26 @@ import time
 import zlib
 from collections.abc import Mapping, Sequence
 from math import ceil
-from typing import Protocol
-
-import duckdb
 
 from include.nodes.record_client import STANDBY
 from include.nodes.record_requests import KeySample
 from include.position import Offsets
 from include.quality.check import StoreName
-from include.replay.check.comparison import Replica
-from include.replay.check.verified_records import VerifiedRecords
+from include.replay.check.comparison import LACKED, keys_of_replicas
+from include.replay.check.readings import Replica, Store
+from include.replay.check.tables import CheckTables
+from include.replay.check.verified import VerifiedRecords
 
 POLL_S = 0.5
 
 
-class CountedStore(Protocol):
-    """A store of either engine."""
-
-    @property
-    def may_catch_up(self) -> bool:
-        """Whether missing events may still arrive while the check waits."""
-
-    def key_counts(self) -> Mapping[str, int]:
-        """Return replica -> its current number of keys, in the sample or not."""
-
-
 class KeyCounts:
-    """The numbers of keys before and after a check with either engine.
+    """The numbers of keys before and after a check.
 
     all_keys: in the store that has most.
     """
 
-    def __init__(self, stores: Sequence[CountedStore]) -> None:
+    def __init__(self, stores: Sequence[Store]) -> None:
         self._before: dict[str, int] = {}
         self.all_keys = 0
         for store in stores:
@@ -50,7 +38,7 @@ class KeyCounts:
         return KeySample(zlib.crc32(run_id.encode()) % buckets, buckets)
 
     def differences(
-        self, store: CountedStore, numbers: Mapping[str, tuple[int, int]], wait_s: float
+        self, store: Store, numbers: Mapping[str, tuple[int, int]], wait_s: float
     ) -> dict[str, int]:
         """Return by replica how many keys it lacks, or has too many.
 
@@ -65,7 +53,7 @@ class KeyCounts:
             for place, (required, known) in numbers.items()
         }
 
-    def _after(self, store: CountedStore, required: Mapping[str, int], wait_s: float) -> Mapping[str, int]:
+    def _after(self, store: Store, required: Mapping[str, int], wait_s: float) -> Mapping[str, int]:
         deadline_s = time.monotonic() + wait_s
         while True:
             counts = store.key_counts()
@@ -83,11 +71,11 @@ class LogKeyNumbers:
 
     def __init__(
         self,
-        connection: duckdb.DuckDBPyConnection,
+        tables: CheckTables,
         cuts: Sequence[Offsets],
         verified: VerifiedRecords | None,
     ) -> None:
-        self._connection = connection
+        self._tables = tables
         self._cuts = cuts
         self._verified = verified
 
@@ -96,7 +84,10 @@ class LogKeyNumbers:
         return self._all(store, self._counted(f"count_if(count_{self._cuts.index(cut)} > 0)"))
 
     def of_replicas(self, store: StoreName, replicas: Sequence[Replica]) -> dict[str, tuple[int, int]]:
-        """Return by replica of a store the number of keys that it must have, and the number of its keys in the log."""
+        """Return by replica of a store the number of keys that it must have, and the number of its keys in the log.
+
+        It need not have one whose state cannot be written.
+        """
         if not replicas:
             return {}
         required = self.below(store, replicas[0].cut)
@@ -105,11 +96,13 @@ class LogKeyNumbers:
         def of(replica: Replica, keys: Mapping[int, int]) -> int:
             return sum(keys.values()) if replica.key_partition is None else keys.get(replica.key_partition, 0)
 
-        return {one.name: (of(one, required), of(one, known)) for one in replicas}
+        keys = LACKED.format(keys=keys_of_replicas(self._cuts))
+        lacked = dict(self._tables.rows(f"SELECT place, count(*) FROM ({keys}) AS lacked GROUP BY place"))
+        return {one.name: (of(one, required) - lacked.get(one.name, 0), of(one, known)) for one in replicas}
 
     def _counted(self, count: str) -> dict[int, int]:
         query = f"SELECT key_partition, {count} FROM log_keys GROUP BY key_partition"
-        return {int(one): int(number) for one, number in self._connection.execute(query).fetchall()}
+        return {int(one): int(number) for one, number in self._tables.rows(query)}
 
     def _all(self, store: StoreName, found: Mapping[int, int]) -> dict[int, int]:
         """Return the number of all keys, given that of those in `log_keys`."""

@@ -1,21 +1,19 @@
 """Keeps what a passed check has verified, for the next incremental check: how far each store is verified, and the records as of then."""
 
+from collections.abc import Iterable
+
 from include.position import SOURCE_OFFSET
 from include.quality.check import StoreName
 from include.quality.verified_tag import VerifiedMark
 from include.replay.check.evaluation import Evaluation
-from include.replay.check.verified_records import VerifiedFile
+from include.replay.check.verified import VerifiedStore
 
 # The stores that follow the log, which are checked again and again.
 KEPT_STORES = (StoreName.LAKE, StoreName.NODES)
 KEPT = ", ".join(f"'{name}'" for name in KEPT_STORES)
-# The replay up to each store's lowest record of each key, which all of its replicas contain.
-LOWEST = f"""SELECT DISTINCT key, unnest(record) FROM (
-    SELECT key, arg_min(replayed, stored_offset) AS record FROM comparison JOIN replicas USING (place)
-    WHERE store IN ({KEPT}) AND stored IS NOT NULL GROUP BY key, store)"""
 
 
-def keep_verified(check: Evaluation, file: VerifiedFile) -> dict[str, VerifiedMark]:
+def keep_verified(check: Evaluation, kept: VerifiedStore) -> dict[str, VerifiedMark]:
     """Keep what a passed check has verified; returns how far each of its stores is verified.
 
     A full check replaces the verified records, an incremental one adds to them.
@@ -34,11 +32,21 @@ def keep_verified(check: Evaluation, file: VerifiedFile) -> dict[str, VerifiedMa
         marks[str(store.name)] = VerifiedMark(cut, cut_at_s, keys, *full, reading.table_version)
     if not marks:
         return {}
-    rows = LOWEST
+    rows = _lowest(check.fields)
     if verified is not None:
-        names = ", ".join(f'"{name}"' for name in ("key", *check.rules.record))
-        rows = f"""SELECT {names} FROM verified UNION ALL BY NAME
-            SELECT new.* FROM ({LOWEST}) AS new ANTI JOIN verified
-            ON verified.key = new.key AND verified.{SOURCE_OFFSET.name} = new.{SOURCE_OFFSET.name}"""
-    file.write(check.connection, rows, marks, request.run_id, verified.tag if verified else None)
+        names = ", ".join(f'"{name}"' for name in ("key", *check.fields))
+        offset = SOURCE_OFFSET.name
+        rows = f"""SELECT {names} FROM verified UNION ALL
+            SELECT {names} FROM ({rows}) AS new ANTI JOIN verified ON verified.key = new.key AND verified.{offset} = new.{offset}"""
+    kept.write(rows, marks, request.run_id, verified.tag if verified else None)
     return marks
+
+
+def _lowest(fields: Iterable[str]) -> str:
+    """Return the replay up to each store's lowest record of each key, which all of its replicas contain."""
+    record = ", ".join(f'record."{name}" AS "{name}"' for name in fields)
+    return f"""SELECT key, {record} FROM (
+        SELECT key, any_value(record) AS record FROM (
+            SELECT key, arg_min(replayed, stored_offset) AS record, min(stored_offset) AS position FROM comparison JOIN replicas USING (place)
+            WHERE store IN ({KEPT}) AND stored IS NOT NULL GROUP BY key, store) AS of_stores
+        GROUP BY key, position) AS lowest"""

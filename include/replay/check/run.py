@@ -1,18 +1,11 @@
-"""Runs a check with DuckDB.
+"""Runs a check with DuckDB: see include/replay/check/check.py.
 
-1. Determine the cut, the current end offsets of the source. Open the stores once the lake contains the live version. Read the events below the
-   cut.
-2. Read each store. A record is compared as of its own position, so nothing has to be stopped for the check.
-3. Read live stores again while keys are behind the cut, until they reach it or the wait ends: an event in flight is not a fault.
-4. Read the events since the cut, which the stores may contain, and replay the log up to each stored position.
-5. Evaluate the expectations, and list the failures.
-6. If all are met, keep the replayed records, from which incremental checks go on.
-
-An incremental check reads the events since the stores were verified, and the records of their keys.
+The events below the cut are read before the stores, and those since, which the stores may contain, before the replay.
 """
 
 import logging
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -20,40 +13,44 @@ from datetime import UTC, datetime
 import duckdb
 
 from include.lake.tables import staging_path, table_path
+from include.nodes.record_requests import KeySample
 from include.position import Offsets
-from include.quality.check import (
-    CheckRequest,
-    CheckResult,
-    FullCheckNeededError,
-    Mode,
-    StoreName,
-)
-from include.replay.check.changelog_store import ChangelogStore
+from include.quality.check import CheckRequest, CheckResult, StoreName
+from include.replay.check.check import Check, full_if_needed
 from include.replay.check.comparison import (
+    LACKING,
+    LACKING_POSITIONS,
+    POSITIONS,
+    create_absences,
+    create_no_absences,
+    create_required,
+    drop_absences,
+)
+from include.replay.check.event_source import EventSource
+from include.replay.check.increment import (
+    create_based,
+    create_changed,
+    create_changed_log_keys,
+    create_merged,
+)
+from include.replay.check.log_replay import (
     KEY_CRC,
     add_functions,
-    create_absences,
-    create_comparison,
+    create_ends,
     create_log_keys,
     create_replayed,
-    create_replicas,
-    create_required,
-    cuts_of,
-    late_places,
     require_types,
     require_written,
 )
-from include.replay.check.delta_store import DeltaStore
-from include.replay.check.evaluation import Evaluation
-from include.replay.check.event_source import EventSource
-from include.replay.check.increment import create_changed, create_changed_log_keys, create_merged
-from include.replay.check.key_counts import KeyCounts
-from include.replay.check.marks import keep_verified
-from include.replay.check.nodes_store import NodesStore
-from include.replay.check.state_records import StateRecords
-from include.replay.check.stored_records import Reading, Store, StoredRecords
+from include.replay.check.readings import Store
+from include.replay.check.stores.changelog import ChangelogStore
+from include.replay.check.stores.delta_table import DeltaStore
+from include.replay.check.stores.nodes import NodesStore
+from include.replay.check.stores.state_records import StateRecords
+from include.replay.check.stores.stored_records import StoredRecords
+from include.replay.check.tables import DuckDbTables
 from include.replay.check.target import CheckTarget, OtherEngineError
-from include.replay.check.verified_records import VerifiedFile, VerifiedRecords
+from include.replay.check.verified_file import VerifiedFile
 from include.replay.database import check_database
 from include.replay.event_relation import EventUse
 from include.replay.fold_sql import FoldSql, fold_sql, merge_sql
@@ -73,15 +70,7 @@ def run_check(settings: Settings, request: CheckRequest, further: EventUse | Non
     Raises OtherEngineError and NotTranslatedError where Spark must check. Raises FoldlakeError when the check cannot complete: QualityError,
     KafkaUnavailableError, RegistryUnavailableError; and UncheckableError when the read model cannot be checked at all.
     """
-    started_s, started_at = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
-    try:
-        result = _run(settings, request, further)
-    except FullCheckNeededError as reason:
-        LOG.info("checking all keys, because %s", reason)
-        result = replace(
-            _run(settings, replace(request, mode=Mode.FULL), further), full_check_reason=str(reason)
-        )
-    return replace(result, started_at=started_at, duration_s=time.monotonic() - started_s)
+    return full_if_needed(request, lambda asked: _run(settings, asked, further))
 
 
 def _run(settings: Settings, request: CheckRequest, further: EventUse | None) -> CheckResult:
@@ -96,7 +85,7 @@ def _run(settings: Settings, request: CheckRequest, further: EventUse | None) ->
         with ExitStack() as resources:
             connection = resources.enter_context(check_database(settings))
             add_functions(connection)
-            check = _Check(target, request, rules, connection, resources)
+            check = DuckDbCheck.opened(target, request, rules, DuckDbTables(connection), resources)
             wait_s = target.table_wait_s(request, started)
             if check.has_right_tables or time.monotonic() - started_s > wait_s:
                 result = check.run()
@@ -108,166 +97,134 @@ def _run(settings: Settings, request: CheckRequest, further: EventUse | None) ->
         time.sleep(POLL_S)
 
 
-class _Check:
-    """One check: its database and its stores."""
+class DuckDbCheck(Check):
+    """A check with DuckDB."""
+
+    tables: DuckDbTables
 
     def __init__(
         self,
+        tables: DuckDbTables,
         target: CheckTarget,
         request: CheckRequest,
         rules: FoldSql,
-        connection: duckdb.DuckDBPyConnection,
-        resources: ExitStack,
+        stored: StoredRecords,
+        stores: Sequence[Store],
     ) -> None:
-        self._target = target
-        self._request = request
-        self._connection = connection
+        fields = {name: rules.types[name] for name in rules.record}
+        kept = VerifiedFile(tables, target, tuple(fields))
+        super().__init__(tables, target, request, fields, stores, kept)
         self._rules = rules
-        self._events = EventSource(connection, target, rules, from_log=request.from_log)
-        records = StateRecords(target.settings, target.model, target.version.fold_revision)
-        self._stored = StoredRecords(connection, records)
-        self._stores: list[Store] = []
-        for name in request.stores:
-            self._stores.append(_store(name, target, self._stored))
-            resources.callback(self._stores[-1].close)
-        self._file = VerifiedFile(target, tuple(rules.record))
-        self._verified: VerifiedRecords | None = None
+        self._stored = stored
+        self._source = EventSource(tables.connection, target, rules, from_log=request.from_log)
         self._read_until = target.cut
         self._is_required = False
+        require_types(tables.connection, rules)
+
+    @classmethod
+    def opened(
+        cls,
+        target: CheckTarget,
+        request: CheckRequest,
+        rules: FoldSql,
+        tables: DuckDbTables,
+        resources: ExitStack,
+    ) -> "DuckDbCheck":
+        """Open the stores of a check; raises QualityError and OtherEngineError."""
+        records = StateRecords(target.settings, target.model, target.version.fold_revision)
+        stored = StoredRecords(tables.connection, records)
+        stores: list[Store] = []
+        for name in request.stores:
+            stores.append(_store(name, target, stored))
+            resources.callback(stores[-1].close)
+        return cls(tables, target, request, rules, stored, stores)
 
     @property
     def has_right_tables(self) -> bool:
         """Whether every table contains the version to check."""
-        tables = (store for store in self._stores if isinstance(store, DeltaStore))
-        return all(table.tag.version == self._target.version.number for table in tables)
+        found = (store for store in self.stores if isinstance(store, DeltaStore))
+        return all(table.tag.version == self.target.version.number for table in found)
 
-    def run(self) -> CheckResult:
-        """Return the result, without its start and duration."""
-        target, request, connection = self._target, self._request, self._connection
-        what = f"{target.model.name} v{target.version.number} with DuckDB, {request.mode}: {', '.join(request.stores)}"
-        LOG.info("checking %s, up to offsets %s", what, dict(target.cut))
-        counts = KeyCounts(self._stores) if request.mode is not Mode.FULL else None
-        require_types(connection, self._rules)
-        if request.mode is Mode.INCREMENTAL:
-            self._verified = self._file.read(connection, request.stores)
-            self._require_continued(self._verified)
-            self._events.read_log(self._verified.since, target.cut)
-            self._limit_to_changed()
-        else:
-            self._limit_to_sample(counts)
-            self._events.read_all(target.cut)
-        readings = [self._read(store) for store in self._stores]
-        cuts = cuts_of(replica for reading in readings for replica in reading.replicas)
-        create_replicas(connection, (replica for reading in readings for replica in reading.replicas), cuts)
-        self._wait_for_late(cuts)
-        self._read_later_events(cuts)
-        self._replay()
-        create_comparison(connection, self._rules)
-        evaluation = Evaluation(
-            connection,
-            target,
-            request,
-            self._rules,
-            list(zip(self._stores, readings, strict=True)),
-            cuts,
-            counts,
-            self._verified,
-        )
-        result = replace(evaluation.result(), event_sources=self._events.description)
-        if not result.passed or request.mode is Mode.SAMPLE or self._file.fingerprint is None:
-            return result
-        return replace(result, verified=keep_verified(evaluation, self._file))
+    @property
+    def events(self) -> int:
+        """See Check."""
+        return self._source.number
 
-    def _limit_to_sample(self, counts: KeyCounts | None) -> None:
-        """Compare about as many keys as the setting says in a check of a sample, different ones in each run."""
-        if self._request.mode is Mode.SAMPLE and counts is not None:
-            sample = counts.sample(self._request.run_id, self._target.settings.quality.sample_keys)
+    @property
+    def event_sources(self) -> str:
+        """See Check."""
+        return self._source.description
+
+    def read_all(self, sample: KeySample) -> None:
+        """See Check."""
+        if sample.buckets > 1:
             self._stored.sample = sample
             self._stored.condition = f"{KEY_CRC}(key) % {sample.buckets} = {sample.bucket}"
+        self._source.read_all(self.target.cut)
 
-    def _limit_to_changed(self) -> None:
-        """Compare only keys with events since they were verified."""
-        number = create_changed(self._connection)
-        LOG.info("%d keys have events since they were verified", number)
-        self._connection.execute("CREATE TABLE compared AS SELECT key FROM changed")
+    def read_since(self, since: Offsets) -> None:
+        """See Check."""
+        self._source.read_log(since, self.target.cut)
+
+    def limit_to(self, number: int) -> None:
+        """See Check."""
         self._stored.condition = "key IN (SELECT key FROM compared)"
         if number <= KEYS_IN_MEMORY:
-            rows = self._connection.execute("SELECT key FROM compared").fetchall()
-            self._stored.keys = [key for (key,) in rows]
+            self._stored.keys = [key for (key,) in self.tables.rows("SELECT key FROM compared")]
 
-    def _require_continued(self, verified: VerifiedRecords) -> None:
-        if verified.since.keys() != self._target.cut.keys() or not self._target.cut.covers(verified.since):
-            raise FullCheckNeededError(
-                "the source topic has other partitions or fewer events than were verified"
-            )
+    def reread(self, stores: Sequence[Store]) -> None:
+        """Read the whole replicas of late records again."""
+        late = [place for (place,) in self.tables.rows("SELECT DISTINCT place FROM late")]
+        for store in stores:
+            if isinstance(store, ChangelogStore | NodesStore):
+                store.reread(late)
 
-    def _read_later_events(self, cuts: list[Offsets]) -> None:
+    def require(self) -> None:
+        """See Check."""
+        partitions, model = len(self.target.cut), self.target.model
+        if self.verified is None:
+            create_log_keys(self.tables, model, self.cuts, partitions)
+        else:
+            create_changed_log_keys(self.tables, self.cuts, partitions, self.verified.since)
+        create_required(self.tables, self.cuts, self._stored.condition)
+        create_no_absences(self.tables)
+        if model.items_leave:
+            create_ends(self.tables, model, self._rules)
+            create_absences(self.tables, model.expires, self.target.settings.stream)
+            drop_absences(self.tables)
+        self._is_required = True
+
+    def require_again(self) -> None:
         """Read the events since the last ones that were read, which the stores may contain."""
-        until = self._target.ends()
-        number = self._events.read_log(self._read_until, until)
+        until = self.target.ends()
+        number = self._source.read_log(self._read_until, until)
         self._read_until = until
         if self._is_required and not number:
             return
-        if self._verified is not None:
-            create_changed(self._connection)
-        self._require(cuts)
+        if self.verified is not None:
+            create_changed(self.tables)
+        self.require()
 
-    def _read(self, store: Store) -> Reading:
-        started_s = time.monotonic()
-        reading = store.read()
-        LOG.info("%s: read in %.1f s", store.name, time.monotonic() - started_s)
-        if self._verified is None:
-            return reading
-        since = self._verified.marks[str(store.name)].verified_up_to
-        if not all(replica.cut.covers(since) for replica in reading.replicas):
-            raise FullCheckNeededError(
-                f"the {store.name} was replaced by one that is complete up to lower offsets"
-            )
-        return replace(reading, replicas=tuple(replace(replica, since=since) for replica in reading.replicas))
+    def replay(self) -> None:
+        """See Check; raises OtherEngineError for a state that cannot be written, which Spark leaves out."""
+        self.require_again()
+        self._fold("replayed", POSITIONS)
+        if self.tables.rows(f"SELECT 1 FROM {LACKING} LIMIT 1"):
+            self._fold("lacking", LACKING_POSITIONS)
 
-    def _require(self, cuts: list[Offsets]) -> None:
-        """Create the tables of what the replicas must have, given the events that were read."""
-        partitions = len(self._target.cut)
-        if self._verified is None:
-            create_log_keys(self._connection, self._target.model, cuts, partitions)
-        else:
-            create_changed_log_keys(self._connection, cuts, partitions, self._verified.since)
-        create_required(self._connection, cuts, self._stored.condition)
-        create_absences(self._connection, self._target.model, self._rules, self._target.settings.stream)
-        self._is_required = True
-
-    def _replay(self) -> None:
-        """Replay the events; raises OtherEngineError for a state that cannot be written, which Spark leaves out."""
-        model, revision = self._target.model, self._target.version.fold_revision
+    def _fold(self, name: str, positions: str) -> None:
+        model, revision = self.target.model, self.target.version.fold_revision
         try:
-            if self._verified is None:
-                create_replayed(self._connection, self._rules)
+            if self.verified is None:
+                create_replayed(self.tables, name, self._rules, positions)
             else:
                 merge = merge_sql(model, revision)
                 assert merge is not None  # noqa: S101 - records that cannot be merged are not kept
-                create_merged(self._connection, self._rules, merge)
+                create_based(self.tables, positions)
+                create_merged(self.tables, name, self._rules, merge)
         except (duckdb.ConversionException, duckdb.OutOfRangeException) as error:
             raise OtherEngineError(f"a state is out of the range of its record: {error}") from error
-        require_written(self._connection, model, revision)
-
-    def _wait_for_late(self, cuts: list[Offsets]) -> None:
-        """Read the replicas again that lack a required event, until they have it or the wait ends."""
-        live = {str(store.name): store for store in self._stores if store.may_catch_up}
-        if not live:
-            return
-        self._require(cuts)
-        deadline_s = time.monotonic() + self._target.settings.quality.wait_s
-        while late := late_places(self._connection, live):
-            if self._target.model.items_leave:
-                # A later event may have ended an item that a replica lacks.
-                self._read_later_events(cuts)
-                late = late_places(self._connection, live)
-            if not late or time.monotonic() > deadline_s:
-                return
-            LOG.info("behind the cut, read again: %s", ", ".join(late))
-            time.sleep(POLL_S)
-            for store in live.values():
-                store.reread(late)
+        require_written(self.tables, name, model, revision)
 
 
 def _store(name: StoreName, target: CheckTarget, stored: StoredRecords) -> Store:

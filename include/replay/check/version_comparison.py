@@ -23,7 +23,7 @@ from include.rebuild.comparison.report import report_url
 from include.rebuild.comparison.state_difference import AFTER, BEFORE, EVENTS, JoinedStates, StateDifference
 from include.rebuild.stage import report_id
 from include.replay.check.comparison import below
-from include.replay.check.delta_store import delta_rows
+from include.replay.check.stores.delta_table import delta_rows
 from include.replay.check.target import OtherEngineError
 from include.replay.database import check_database
 from include.replay.event_relation import EVENTS as LOG_EVENTS

@@ -1,96 +1,90 @@
-"""The interface of a store in a check: its replicas, the keys that they must have, and their records."""
+"""The records that a check with Spark has read, and the interface of the stores that add to them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Protocol
 
 from pyspark.sql import DataFrame
-from pyspark.sql.functions import col, crc32, lit
+from pyspark.sql.functions import broadcast, col, crc32, lit
 
 from include.nodes.record_requests import KeySample
-from include.position import Offsets
 from include.quality.check import StoreName
+from include.replay.check.readings import PLACE, Store
+from spark_jobs.quality.session import CheckSession
+from spark_jobs.quality.tables import SparkTables
+
+# More keys are joined with a shuffle of the records.
+BROADCAST_KEYS = 100_000
+REPLICA_KEY = ("place", "key")
 
 
-@dataclass(frozen=True)
-class StoreReplica:
-    """A replica that must have every key, or every key of one changelog partition.
+class FrameStore(Store, Protocol):
+    """A store whose records are a frame with the columns of `stored`."""
 
-    cut: source partition -> offset; the records must contain every event below it.
-    key_partition: the changelog partition whose keys the replica has; None: all keys.
-    since: in an incremental check, source partition -> offset; only keys with an event at or above it are compared.
-    lag_s: upper bound of the age of the oldest event that the replica lacks; 0 if it lacks none.
+    def current(self, late: DataFrame) -> DataFrame:
+        """Return the current records of some (place, key) pairs, if the store may catch up."""
+
+
+class StoredFrames:
+    """The table `stored`, to which stores add frames.
+
+    sample: the keys that are compared. keys: a frame of the keys that are compared, `number` of them; None: those of the sample.
     """
 
-    name: str
-    cut: Offsets
-    key_partition: int | None = None
-    lag_s: float = 0.0
-    since: Offsets | None = None
+    def __init__(self, session: CheckSession, tables: SparkTables) -> None:
+        self._session = session
+        self._tables = tables
+        self.sample = KeySample()
+        self.keys: DataFrame | None = None
+        self.number = 0
+        self.count = 0
+        self._late: DataFrame | None = None
+        self._settled: DataFrame | None = None
 
-
-@dataclass(frozen=True)
-class FrameSample(KeySample):
-    """A sample of keys that can be taken from a frame."""
-
-    def of(self, frame: DataFrame) -> DataFrame:
-        """Return the rows of the sample from a frame with a column `key`."""
-        if self.buckets == 1:
-            return frame
-        return frame.where(crc32(col("key").cast("binary")) % lit(self.buckets) == lit(self.bucket))
-
-
-@dataclass(frozen=True)
-class Reading:
-    """The result of reading a store.
-
-    records: place (the replica's name), key, state (a struct of the state's own fields), then the position's columns. One
-        row per record.
-    faults: reasons why the whole store cannot be right. notes: how it was read, for the report.
-    table_version: of a Delta table, the version that was read.
-    """
-
-    replicas: tuple[StoreReplica, ...]
-    records: DataFrame
-    faults: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    table_version: int | None = None
-
-
-class Store(Protocol):
-    """A store of state records."""
-
-    name: StoreName
+    def compared(self, records: DataFrame) -> DataFrame:
+        """Return the records of the keys that are compared."""
+        if self.keys is not None:
+            keys = broadcast(self.keys) if self.number <= BROADCAST_KEYS else self.keys
+            return records.join(keys, "key", "left_semi")
+        if self.sample.buckets == 1:
+            return records
+        crc = crc32(col("key").cast("binary"))
+        return records.where(crc % lit(self.sample.buckets) == lit(self.sample.bucket))
 
     @property
-    def may_catch_up(self) -> bool:
-        """Whether missing events may still arrive while the check waits."""
+    def condition(self) -> str:
+        """The condition on a key that is compared, in SQL of DuckDB."""
+        if self.keys is not None:
+            return "key IN (SELECT key FROM compared)"
+        sample = self.sample
+        return (
+            "true"
+            if sample.buckets == 1
+            else f"crc32(CAST(key AS BLOB)) % {sample.buckets} = {sample.bucket}"
+        )
 
-    def key_counts(self) -> Mapping[str, int]:
-        """Return replica -> its current number of keys, in the sample or not."""
+    def add(self, store: StoreName, records: DataFrame) -> None:
+        """Add the records of a store, which are cached, so that every evaluation sees the same ones."""
+        with self._session.reading(f"reading {store}"):
+            kept = self._session.keep(records)
+            self.count += kept.count()
+        self._set(kept if self._settled is None else self._settled.unionByName(kept))
 
-    def read(self, sample: FrameSample) -> Reading:
-        """Return the replicas and their records; raises QualityError when the store cannot be read."""
+    def _set(self, records: DataFrame) -> None:
+        self._settled = self._tables["stored"] = records
 
-    def read_keys(self, keys: DataFrame, number: int) -> Reading:
-        """Return the replicas, and their records of some keys: `key`, `number` of them; raises QualityError as `read` does."""
+    def reread(self, stores: Sequence[FrameStore]) -> None:
+        """Replace the records that are late now, or were late before, by their current ones."""
+        assert self._settled is not None  # noqa: S101 - the stores were read before
+        if self._late is None:
+            self._late = self._tables["late"].select(*REPLICA_KEY)
+            late = self._late.withColumnRenamed("place", PLACE)
+            self._settled = self._settled.join(late, [PLACE, "key"], "left_anti")
+        fresh = self._settled.limit(0)
+        for store in stores:
+            fresh = fresh.unionByName(store.current(self._late))
+        self._tables["stored"] = self._settled.unionByName(self._session.keep(fresh))
 
-    def reread(self, keys: DataFrame) -> DataFrame:
-        """Return the current records of these (place, key) pairs, if the store may catch up."""
 
-    def close(self) -> None:
-        """Release the resources of the store."""
-
-
-@dataclass(frozen=True)
-class StoreReading:
-    """A store and its reading of `count` records, which are cached, so that every evaluation sees the same ones."""
-
-    store: Store
-    reading: Reading
-    count: int
-
-    @property
-    def replica_names(self) -> list[str]:
-        """The names of the store's replicas."""
-        return [replica.name for replica in self.reading.replicas]
+def of_pairs(records: DataFrame, late: DataFrame) -> DataFrame:
+    """Return the records of some (place, key) pairs."""
+    return records.join(late.withColumnRenamed("place", PLACE), [PLACE, "key"], "left_semi")

@@ -1,19 +1,18 @@
 """The changelog as a store: the newest state record of each key, read from the topic in one batch."""
 
-from dataclasses import replace
-
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, lit
 
 from include.lake.tables import table_fields
 from include.position import Offsets
 from include.quality.check import QualityError, StoreName
+from include.replay.check.readings import Reading, Replica
 from include.stream.checkpoints import checkpoint_path
 from spark_jobs.folding.replay import source_ends
 from spark_jobs.lake.changelog_batch import DELETED, Changelog, readable
 from spark_jobs.lake.table_definition import column_types
 from spark_jobs.quality.session import CheckSession
-from spark_jobs.quality.stores.base import FrameSample, Reading, StoreReplica
+from spark_jobs.quality.stores.base import StoredFrames, of_pairs
 from spark_jobs.quality.target import Target
 from spark_jobs.runtime.checkpoint import committed_offsets
 
@@ -27,8 +26,9 @@ class ChangelogStore:
 
     name = StoreName.CHANGELOG
 
-    def __init__(self, session: CheckSession, target: Target) -> None:
+    def __init__(self, session: CheckSession, target: Target, stored: StoredFrames) -> None:
         self._session = session
+        self._stored = stored
         self._target = target
         self._cut = target.cut if target.version.is_active else self._committed()
 
@@ -53,20 +53,19 @@ class ChangelogStore:
         """Return the number of keys without deleted ones."""
         return {str(self.name): self._newest().count()}
 
-    def read(self, sample: FrameSample) -> Reading:
-        """Return the newest record of each key up to the topic's current end."""
-        replica = StoreReplica(str(self.name), self._cut)
-        return Reading((replica,), sample.of(self._newest()))
+    def read(self) -> Reading:
+        """Add the newest record of each key up to the topic's current end."""
+        self._stored.add(self.name, self._stored.compared(self._newest()))
+        return Reading((Replica(str(self.name), str(self.name), self._cut),))
 
-    def read_keys(self, keys: DataFrame, number: int) -> Reading:
-        """Return the newest records of some keys; reads the whole topic."""
-        del number
-        reading = self.read(FrameSample())
-        return replace(reading, records=reading.records.join(keys, "key", "left_semi"))
-
-    def reread(self, keys: DataFrame) -> DataFrame:
+    def current(self, late: DataFrame) -> DataFrame:
         """Return the newest records of these keys."""
-        return self._newest().join(keys.select("place", "key"), ["place", "key"], "left_semi")
+        return of_pairs(self._newest(), late)
+
+    def lag_s(self, complete_up_to: Offsets) -> float:
+        """Return 0: only the age of the lake is limited."""
+        del complete_up_to
+        return 0.0
 
     def close(self) -> None:
         """Do nothing: the store has no resources."""

@@ -1,11 +1,10 @@
 """A Delta table as a store: reads one version of the table; the tag of its newest tagged commit has the cut."""
 
-from dataclasses import replace
 from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.functions import broadcast, col, lit
+from pyspark.sql.functions import col, lit
 
 from include.declarations.event_types.event_columns import OFFSET, PARTITION
 from include.declarations.read_model import KEY_COLUMN
@@ -13,21 +12,22 @@ from include.lake.tagged_table import NewestTag
 from include.lake.tags import CommitTag
 from include.position import Offsets
 from include.quality.check import QualityError, StoreName
+from include.replay.check.readings import Reading, Replica
 from spark_jobs.lake.spark_table import newest_tag_of, table_history
 from spark_jobs.quality.session import CheckSession
 from spark_jobs.quality.source_log import MODEL_KEY
-from spark_jobs.quality.stores.base import FrameSample, Reading, StoreReplica
+from spark_jobs.quality.stores.base import StoredFrames, of_pairs
 from spark_jobs.quality.target import Target
-
-# More keys are joined with a shuffle of the table.
-BROADCAST_KEYS = 100_000
 
 
 class DeltaStore:
     """A table of state records whose commits carry a tag (include.lake.tags.CommitTag)."""
 
-    def __init__(self, name: StoreName, session: CheckSession, target: Target, path: str) -> None:
+    def __init__(
+        self, name: StoreName, session: CheckSession, target: Target, path: str, stored: StoredFrames
+    ) -> None:
         self.name = name
+        self._stored = stored
         self._session = session
         self._target = target
         self._path = path
@@ -66,39 +66,22 @@ class DeltaStore:
         """Return the number of rows."""
         return {str(self.name): self._table().count()}
 
-    def read(self, sample: FrameSample) -> Reading:
-        """Return the table's rows as the records of one replica, whose cut is in its tag."""
-        target, tag = self._target, self._tag
-        rows = self._table()
-        replica = StoreReplica(str(self.name), tag.complete_up_to, lag_s=self._lag_s(rows))
-        records = target.types.stored(lit(replica.name), rows)
+    def read(self) -> Reading:
+        """Add the table's rows as the records of one replica, whose cut is in its tag."""
+        target, tag, place = self._target, self._tag, str(self.name)
+        self._stored.add(self.name, self._stored.compared(target.types.stored(lit(place), self._table())))
         faults: tuple[str, ...] = ()
         if tag.version != target.version.number:
             mismatch = f"the {self.name} holds version {tag.version}, not version {target.version.number}"
             faults = (f"{mismatch}: it has not been promoted yet, or was rolled back",)
         notes = (f"{self.name}: read as of version {self._version} of the Delta table",)
-        return Reading((replica,), sample.of(records), faults, notes, self._version)
+        return Reading((Replica(place, place, tag.complete_up_to),), faults, notes, self._version)
 
-    def read_keys(self, keys: DataFrame, number: int) -> Reading:
-        """Return the rows of some keys."""
-        reading = self.read(FrameSample())
-        wanted = broadcast(keys) if number <= BROADCAST_KEYS else keys
-        return replace(reading, records=reading.records.join(wanted, "key", "left_semi"))
-
-    def reread(self, keys: DataFrame) -> DataFrame:
+    def current(self, late: DataFrame) -> DataFrame:
         """Return the records of these keys, which are unchanged."""
-        return self.read(FrameSample()).records.join(
-            keys.select("place", "key"), ["place", "key"], "left_semi"
-        )
+        return of_pairs(self._target.types.stored(lit(str(self.name)), self._table()), late)
 
-    def close(self) -> None:
-        """Do nothing: the store has no resources."""
-
-    def _table(self) -> DataFrame:
-        reader = self._session.spark.read.format("delta").option("versionAsOf", self._version)
-        return reader.load(self._path)
-
-    def _lag_s(self, rows: DataFrame) -> float:
+    def lag_s(self, complete_up_to: Offsets) -> float:
         """Return how long ago the oldest event that is missing in the table was appended.
 
         The tag gives an upper bound: it has the offsets that the stream had committed, which may trail the rows, because the
@@ -106,14 +89,21 @@ class DeltaStore:
         """
         if self.name is not StoreName.LAKE:
             return 0.0  # a staging table does not follow the log
-        session, cut, since = self._session, self._target.cut, self._tag.complete_up_to
+        session, cut, since = self._session, self._target.cut, complete_up_to
         at_most_s = session.log.age_beyond_s(since, cut)
         if at_most_s <= session.settings.quality.max_lake_age_s:
             return at_most_s
         lost = self._target.lost
         since = Offsets({p: max(since.of(p), lost.get(p, 0)) for p in cut})
-        missing = session.log.read(partial(_first_missing, rows), cut, since)
+        missing = session.log.read(partial(_first_missing, self._table()), cut, since)
         return session.log.age_beyond_s(missing, Offsets({p: cut[p] for p in missing}))
+
+    def close(self) -> None:
+        """Do nothing: the store has no resources."""
+
+    def _table(self) -> DataFrame:
+        reader = self._session.spark.read.format("delta").option("versionAsOf", self._version)
+        return reader.load(self._path)
 
 
 def _first_missing(rows: DataFrame, events: DataFrame) -> Offsets:

@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,11 +25,12 @@ from include.declarations.read_model import KEY_COLUMN
 from include.nodes.node_url import PeerRule
 from include.nodes.record_client import NodeClient, PartitionReplica, ReplicaUnavailableError
 from include.nodes.record_stream import RECORD_SCHEMA, stream_records
-from include.position import POSITION_COLUMNS
+from include.position import POSITION_COLUMNS, Offsets
 from include.quality.check import StoreName
+from include.replay.check.readings import PLACE, Reading, Replica
 from spark_jobs.lake.changelog_batch import OFFSET
 from spark_jobs.quality.session import CheckSession
-from spark_jobs.quality.stores.base import FrameSample, Reading, StoreReplica
+from spark_jobs.quality.stores.base import StoredFrames, of_pairs
 from spark_jobs.quality.stores.changelog import changelog_of
 from spark_jobs.quality.target import Target
 
@@ -47,7 +47,6 @@ ANSWERS = 100
 ANSWERS_OF_BATCH = 4
 # In the files of records that were read: about 10 MB.
 ROW_GROUP = 65_536
-PLACE = "record:place"
 
 
 class NodesStore:
@@ -55,8 +54,9 @@ class NodesStore:
 
     name = StoreName.NODES
 
-    def __init__(self, session: CheckSession, target: Target) -> None:
+    def __init__(self, session: CheckSession, target: Target, stored: StoredFrames) -> None:
         self._session = session
+        self._stored = stored
         self._spark = session.spark
         self._wait_s = session.settings.quality.wait_s
         self._target = target
@@ -82,43 +82,40 @@ class NodesStore:
         deadline_s = self._deadline_s()
         return {replica.name: self._client.key_count(replica, deadline_s) for replica in self._replicas.ready}
 
-    def read(self, sample: FrameSample) -> Reading:
-        """List the records of every replica."""
-        return self._reading(*self._list(self._replicas.ready, sample))
-
-    def _reading(self, records: DataFrame, faults: list[str]) -> Reading:
-        found = self._replicas
-        replicas = tuple(StoreReplica(r.name, self._target.cut, r.partition) for r in found.ready)
+    def read(self) -> Reading:
+        """Add the records of every replica."""
+        found, keys = self._replicas, self._stored.keys
+        if keys is None or self._stored.number > LOOKED_UP_KEYS:
+            records, faults = self._list(found.ready)
+        else:
+            by_partition: dict[int, list[str]] = {}
+            for row in keys.collect():
+                by_partition.setdefault(self._partition(row.key), []).append(row.key)
+            records, faults = self._look_up(
+                [(replica, key) for replica in found.ready for key in by_partition.get(replica.partition, ())]
+            )
+        self._stored.add(self.name, self._stored.compared(records))
+        replicas = tuple(Replica(r.name, str(self.name), self._target.cut, r.partition) for r in found.ready)
         unowned = (f"partition {partition} has no ready owner" for partition in found.unowned)
-        return Reading(replicas, records, (*faults, *unowned, *found.unreachable))
+        return Reading(replicas, (*faults, *unowned, *found.unreachable))
 
-    def read_keys(self, keys: DataFrame, number: int) -> Reading:
-        """Look up each key on every node that holds its partition, or list the replicas if there are many keys."""
-        if number > LOOKED_UP_KEYS:
-            reading = self.read(FrameSample())
-            return replace(reading, records=reading.records.join(keys, "key", "left_semi"))
-        by_partition: dict[int, list[str]] = {}
-        for row in keys.collect():
-            by_partition.setdefault(self._partition(row.key), []).append(row.key)
-        found = self._replicas
-        wanted = [
-            (replica, key) for replica in found.ready for key in by_partition.get(replica.partition, ())
-        ]
-        records, faults = self._look_up(wanted)
-        return self._reading(records, faults)
-
-    def reread(self, keys: DataFrame) -> DataFrame:
+    def current(self, late: DataFrame) -> DataFrame:
         """Read the records of these keys one by one, or list their replicas again if there are many keys."""
         by_name = {replica.name: replica for replica in self._replicas.ready}
-        mine = keys.where(col("place").isin(list(by_name))).select("place", "key")
+        mine = late.where(col("place").isin(list(by_name)))
         rows = mine.limit(SINGLE_KEYS + 1).collect()
         if len(rows) > SINGLE_KEYS:
             again = [by_name[row.place] for row in mine.select("place").distinct().collect()]
-            records, _ = self._list(again, FrameSample())
-            return records.join(mine, ["place", "key"], "left_semi")
+            records, _ = self._list(again)
+            return of_pairs(records, mine)
         # A record that cannot be read was missing or behind before, and remains so.
         records, _ = self._look_up([(by_name[row.place], row.key) for row in rows])
         return records
+
+    def lag_s(self, complete_up_to: Offsets) -> float:
+        """Return 0: only the age of the lake is limited."""
+        del complete_up_to
+        return 0.0
 
     def close(self) -> None:
         """Close the client and remove the spooled records."""
@@ -146,14 +143,14 @@ class NodesStore:
         texts = self._spark.createDataFrame(lines, "value string")
         parsed = texts.select(from_json("value", self._type(), FAILFAST).alias("read"))
         records = parsed.select(
-            "read.place",
+            col("read.place").alias(PLACE),
             "read.record.key",
-            "read.record.state",
+            "read.record.state.*",
             *(f"read.record.{name}" for name in POSITION_COLUMNS),
         )
         return records, list(faults.values())
 
-    def _list(self, replicas: Sequence[PartitionReplica], sample: FrameSample) -> tuple[DataFrame, list[str]]:
+    def _list(self, replicas: Sequence[PartitionReplica]) -> tuple[DataFrame, list[str]]:
         """Return the records of some replicas, and a fault for each replica that could not be read."""
         self._listings += 1
         folder = self._spool / str(self._listings)
@@ -164,7 +161,7 @@ class NodesStore:
         def spool(number: int) -> None:
             replica = replicas[number]
             try:
-                keys = self._spool_records(folder / f"{number}.parquet", replica, sample)
+                keys = self._spool_records(folder / f"{number}.parquet", replica)
                 answered.extend((replica, key) for key in keys)
             except ReplicaUnavailableError as error:
                 faults.append(str(error))
@@ -174,13 +171,13 @@ class NodesStore:
         looked_up, failed = self._look_up(answered)
         return self._decoded(self._spark.read.parquet(str(folder))).unionByName(looked_up), faults + failed
 
-    def _spool_records(self, path: Path, replica: PartitionReplica, sample: FrameSample) -> list[str]:
+    def _spool_records(self, path: Path, replica: PartitionReplica) -> list[str]:
         """Write the records of a partition to a file; returns the keys whose records are left out, because they are looked up."""
         schema = RECORD_SCHEMA.append(pa.field(PLACE, pa.dictionary(pa.int32(), pa.string())))
         model, number = self._target.model.name, self._target.version.number
         left_out: list[str] = []
         with pq.ParquetWriter(path, schema) as writer:
-            for batch in stream_records(replica, model, number, sample, self._wait_s):
+            for batch in stream_records(replica, model, number, self._stored.sample, self._wait_s):
                 chosen = random.sample(
                     range(len(batch)), min(ANSWERS - len(left_out), ANSWERS_OF_BATCH, len(batch))
                 )

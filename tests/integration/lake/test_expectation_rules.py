@@ -1,30 +1,44 @@
-"""The rule of an expectation marks the same failing keys that Great Expectations counts."""
+"""Spark marks the same failing keys as DuckDB, whatever the names of the fields: the SQL of the rules is translated."""
 
 from pyspark.sql import SparkSession
 
-from include.quality.check import StoreName
+from include.read_models.balance.model import READ_MODEL as BALANCE
 from include.replay.key_expectations import key_expectations
-from include.replay.validation import validate
-from spark_jobs.quality.evaluation import quoted, with_failures
-from tests.support.lake.comparison_rows import FIELDS, ROWS, comparison_rows
+from include.replay.rules import quoted
+from include.settings import Settings
+from spark_jobs.quality.session import CheckSession
+from spark_jobs.quality.source_log import SourceLog
+from spark_jobs.quality.tables import SparkTables
+from tests.support.lake.comparison_rows import FIELDS, ROWS, TYPES, comparison_rows
 
-RECORD = f"struct<{', '.join(f'{quoted(field)}: string' for field in FIELDS)}>"
+NAMES = ("`" + field.replace("`", "``") + "`" for field in FIELDS)
+RECORD = f"struct<{', '.join(f'{name}: string' for name in NAMES)}>"
 COLUMNS = (
     f"place string, key string, stored {RECORD}, replayed {RECORD}, stored_offset long, required_offset long, copy int, \
 stored_has_ended boolean"
 )
 
 
-def test_both_forms_of_a_rule_agree(lake_spark: SparkSession) -> None:
-    expectations = key_expectations(FIELDS, quoted)
-    comparison = with_failures(lake_spark.createDataFrame(comparison_rows(), COLUMNS), expectations).persist()
+def test_spark_marks_the_keys_that_break_a_rule(lake_spark: SparkSession) -> None:
+    settings = Settings()
+    session = CheckSession(lake_spark, settings, SourceLog(lake_spark, settings, BALANCE, 1), "a test")
+    tables, other = SparkTables(session), SparkTables(session)
+    tables["comparison"] = lake_spark.createDataFrame(comparison_rows(), COLUMNS)
+    # Another check in the same session.
+    other.create("comparison", "SELECT 1 AS key")
+    expectations = key_expectations(TYPES, tables.comparable)
+    columns = {name: sql for one in expectations for name, sql in one.columns.items()}
+    added = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in columns.items())
 
-    marked = {row.key: set(row.failed) for row in comparison.collect()}
-    results = validate(StoreName.LAKE, comparison, expectations, ("place", "key"))
-    comparison.unpersist()
+    marked = {}
+    for one in expectations:
+        query = f"SELECT key FROM (SELECT *, {added} FROM comparison) AS compared WHERE {one.rule.fails}"  # noqa: S608 - rules of the product
+        marked[one.name] = {key for (key,) in tables.rows(query)}
+    other.close()
+    tables.close()
+    session.release()
 
-    assert marked == {key: failed for key, (_, failed) in ROWS.items()}
-    counted = {result.expectation: {row["key"] for row in result.sample} for result in results}
-    assert counted == {
+    assert marked == {
         one.name: {key for key, (_, failed) in ROWS.items() if one.name in failed} for one in expectations
     }
+    assert not lake_spark.catalog.listTables(pattern="check_*")

@@ -223,14 +223,14 @@ def test_the_check_waits_for_an_event_in_flight(
     stopped: CheckedLedger, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stopped, "settings", stopped.settings.changed(quality_wait_s=60.0))
-    reread, attempts = ChangelogStore.reread, itertools.count(1)
+    current, attempts = ChangelogStore.current, itertools.count(1)
 
     def written_before_the_second_attempt(store: ChangelogStore, wanted: DataFrame) -> DataFrame:
         if next(attempts) == 2:
             stopped.write_changelog(stopped.records.values())
-        return reread(store, wanted)
+        return current(store, wanted)
 
-    monkeypatch.setattr(ChangelogStore, "reread", written_before_the_second_attempt)
+    monkeypatch.setattr(ChangelogStore, "current", written_before_the_second_attempt)
 
     result = stopped.check(lake_spark, StoreName.CHANGELOG)
 

@@ -12,6 +12,7 @@ from include.replay.key_expectations import (
 # Field names as topics have them: capital letters, quotes and dots.
 AMOUNT, COUNT = 'Amount"in `EUR`.net', "event_count"
 FIELDS = (AMOUNT, COUNT)
+TYPES = dict.fromkeys(FIELDS, "VARCHAR")
 COLUMNS = (
     "place",
     "key",

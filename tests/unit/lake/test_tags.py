@@ -31,7 +31,6 @@ VERIFIED = VerifiedTag(
     "i_Pm",
     {"lake": VerifiedMark(Offsets({0: 40}), 12.5, {0: 9}, "daily", 10.0, 8)},
     TableDigest(9, 2**70),
-    1,
     "run",
     "before",
     "chain",
@@ -57,7 +56,7 @@ STORED = (
         (
             '{"read_model":"balance","version":3,"fold_revision":2,"fold":"f01d","topic_id":"i_Pm","stores":{"lake":{"verified_up_to":{"0":40},'
             '"cut_at_s":12.5,"keys":{"0":9},"full_run_id":"daily","full_at_s":10.0,"table_version":8}},'
-            '"digest":{"rows":9,"hashes":1180591620717411303424},"appends":1,"run_id":"run","previous":"before","chain":"chain"}'
+            '"digest":{"rows":9,"hashes":1180591620717411303424},"run_id":"run","previous":"before","chain":"chain"}'
         ),
     ),
 )

@@ -17,7 +17,6 @@ TAG = VerifiedTag(
     topic_id="topic",
     stores={"lake": LAKE, "nodes": NODES},
     digest=TableDigest(3, -(10**30)),
-    appends=2,
     run_id="run",
     previous="before",
 ).chained()

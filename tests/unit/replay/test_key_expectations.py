@@ -5,15 +5,11 @@ import pandas as pd
 
 from include.quality.check import StoreName
 from include.replay.key_expectations import key_expectations
-from include.replay.rules import AtMost, Expectation, NotNull
+from include.replay.rules import AtMost, Expectation, NotNull, quoted
 from include.replay.validation import validate
-from tests.support.lake.comparison_rows import FIELDS, ROWS, comparison_rows
+from tests.support.lake.comparison_rows import FIELDS, ROWS, TYPES, comparison_rows
 
 INDEX = ("place", "key")
-
-
-def quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def compared(expectations: list[Expectation]) -> pd.DataFrame:
@@ -29,12 +25,12 @@ def compared(expectations: list[Expectation]) -> pd.DataFrame:
             values = [dict(zip(FIELDS, one, strict=True)) if isinstance(one, tuple) else one for one in row]
             connection.execute("INSERT INTO comparison VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
         added = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in columns.items())
-        fails = ", ".join(f"{one.rule.fails(quoted)} AS fails_{n}" for n, one in enumerate(expectations))
+        fails = ", ".join(f"{one.rule.fails} AS fails_{n}" for n, one in enumerate(expectations))
         return connection.execute(f"SELECT *, {fails} FROM (SELECT *, {added} FROM comparison)").df()  # noqa: S608
 
 
 def test_both_forms_of_a_rule_agree() -> None:
-    expectations = key_expectations(FIELDS, quoted)
+    expectations = key_expectations(TYPES, lambda value, _: value)
 
     rows = compared(expectations)
     results = validate(StoreName.LAKE, rows, expectations, INDEX)
@@ -51,6 +47,6 @@ def test_both_forms_of_a_rule_agree() -> None:
 
 
 def test_a_rule_quotes_its_columns() -> None:
-    assert NotNull('a"b').fails(quoted) == '"a""b" IS NULL'
-    assert AtMost("lag", 0.5).fails(quoted) == '"lag" > 0.5'
-    assert AtMost("lag", 0.5, below=True).fails(quoted) == '"lag" >= 0.5'
+    assert NotNull('a"b').fails == '"a""b" IS NULL'
+    assert AtMost("lag", 0.5).fails == '"lag" > 0.5'
+    assert AtMost("lag", 0.5, below=True).fails == '"lag" >= 0.5'

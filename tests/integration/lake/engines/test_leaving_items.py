@@ -20,9 +20,9 @@ from include.lake.tables import table_path
 from include.lake.tags import CommitTag
 from include.position import Position
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
-from include.replay.check.changelog_store import ChangelogStore
+from include.replay.check.readings import Reading
 from include.replay.check.run import run_check
-from include.replay.check.stored_records import Reading
+from include.replay.check.stores.changelog import ChangelogStore
 from include.replay.key_expectations import COMPLETE, KEY_COUNT, NO_ENDED_KEY, NO_MISSING_KEY
 from include.settings import Settings
 from spark_jobs.lake.lake_table import LakeTable

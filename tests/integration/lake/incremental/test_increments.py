@@ -11,7 +11,6 @@ from include.quality.verified_tag import VerifiedMark
 from include.replay.key_expectations import COMPLETE, KEY_COUNT, NO_MISSING_KEY, ONCE, folds_to
 from include.settings import Settings
 from spark_jobs.folding.replay import source_ends
-from spark_jobs.quality import verified_commit
 from tests.support.lake.checked_ledger import CheckedLedger, failed, named
 from tests.support.lake.incremental_ledger import (
     CHANGED,
@@ -123,13 +122,11 @@ def test_a_record_older_than_the_verified_one_is_replayed_from_the_first_event(
 
 
 @pytest.mark.endurance
-def test_the_table_is_rewritten_when_rows_of_earlier_checks_outnumber_the_keys(
-    settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+def test_each_check_goes_on_from_the_records_of_the_one_before(
+    settings: Settings, lake_spark: SparkSession
 ) -> None:
     ledger = IncrementalLedger.verified(settings, "rewritten", lake_spark)
-    monkeypatch.setattr(verified_commit, "MAX_APPENDS", 1)
 
-    # An append, the table as a whole, and an append to that.
     for _ in range(3):
         ledger.change_and_store()
         result = ledger.check_changed()

@@ -15,11 +15,11 @@ from include.declarations.read_model import ReadModel
 from include.lake.tables import verified_path
 from include.quality.check import Mode
 from include.rebuild.version_cleanup import find_leftovers
+from include.replay.check import check, marks, target
 from include.replay.key_expectations import folds_to
 from include.settings import Settings
 from spark_jobs.folding.expressions.columns import field_columns
-from spark_jobs.quality import check_setup, run, verified_commit
-from spark_jobs.quality.verified.table import VerifiedTable
+from spark_jobs.quality.verified_table import VerifiedTable
 from tests.support.lake.checked_ledger import failed
 from tests.support.lake.incremental_ledger import (
     CHANGED,
@@ -63,16 +63,16 @@ def test_a_changed_merge_voids_what_was_verified(
 ) -> None:
     ledger = IncrementalLedger.verified(settings, "changed-merge", lake_spark)
     with monkeypatch.context() as patch:
-        patch.setattr(check_setup, "read_model", with_merge(ledger, None))
+        patch.setattr(target, "read_model", with_merge(ledger, None))
         without = ledger.check_changed()
     with monkeypatch.context() as patch:
         merge = with_merge(ledger, lambda: {"amount": F.sum(col("amount") + 0)})
-        patch.setattr(check_setup, "read_model", merge)
+        patch.setattr(target, "read_model", merge)
         other = ledger.check_changed()
 
     assert (without.request.mode, without.full_check_reason) == (Mode.FULL, "fold revision 1 has no merge")
     assert other.request.mode is Mode.FULL
-    assert "merge of the read model have changed" in other.full_check_reason
+    assert "merge of the read model" in other.full_check_reason
 
 
 def test_a_wrong_merge_fails_the_incremental_check_only(
@@ -81,7 +81,7 @@ def test_a_wrong_merge_fails_the_incremental_check_only(
     ledger = IncrementalLedger(settings, "wrong-merge")
     ledger.spark = lake_spark
     wrong = with_merge(ledger, lambda: {"amount": F.max("amount")})
-    monkeypatch.setattr(check_setup, "read_model", wrong)
+    monkeypatch.setattr(target, "read_model", wrong)
     ledger.append(CUSTOMERS, 2)
     ledger.store(ledger.records.values())
     assert ledger.check_all().passed
@@ -106,7 +106,7 @@ def test_a_check_killed_before_it_wrote_leaves_the_records_before(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(VerifiedTable, "append", kill)
+        patch.setattr(VerifiedTable, "_save", kill)
         with pytest.raises(KeyboardInterrupt):
             ledger.check_changed()
     result = ledger.check_changed()
@@ -119,7 +119,7 @@ def test_of_two_checks_at_once_the_first_to_end_is_kept(
 ) -> None:
     ledger = IncrementalLedger.verified(settings, "at-once", lake_spark)
     ledger.change_and_store()
-    keep, others = verified_commit.commit_increment, iter((True, False))
+    keep, others = marks.keep_verified, iter((True, False))
 
     def after_another_check(*arguments: Any) -> Any:  # noqa: ANN401 - those of the function that it replaces
         if next(others):
@@ -127,7 +127,7 @@ def test_of_two_checks_at_once_the_first_to_end_is_kept(
         return keep(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(run, "commit_increment", after_another_check)
+        patch.setattr(check, "keep_verified", after_another_check)
         assert ledger.check_changed("first").passed
     ledger.change_and_store()
     after = ledger.check_changed()

@@ -24,7 +24,6 @@ from spark_jobs.compare_versions import compare_versions
 from spark_jobs.event_tables import append_new
 from spark_jobs.explain import explanation
 from spark_jobs.lake.live_lake import promote
-from spark_jobs.quality import verified_commit
 from spark_jobs.quality_check import check
 from tests.support.faults import tricky_names as tricky
 from tests.support.lake.folded_log import fold_log, make_first_version
@@ -108,10 +107,8 @@ def test_the_lake_has_the_states_and_a_check_passes(log: Log) -> None:
 
 
 @pytest.mark.endurance
-def test_compactions_and_incremental_checks_agree(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compactions_and_incremental_checks_agree(log: Log) -> None:
     """After the test above."""
-    # The incremental check writes the verified records as a whole.
-    monkeypatch.setattr(verified_commit, "MAX_APPENDS", 0)
     log.append(SUBJECTS // 2)
     assert compact(log.spark, log.settings, log.model) is not None
     log.check(StoreName.LAKE, mode=Mode.INCREMENTAL)

@@ -14,24 +14,32 @@ from include.position import Offsets
 from include.quality.check import FullCheckNeededError, UncheckableError
 from include.read_models.balance.model import READ_MODEL as BALANCE
 from include.replay.check.comparison import (
-    Replica,
-    add_functions,
-    create_absences,
+    POSITIONS,
     create_comparison,
-    create_log_keys,
-    create_replayed,
+    create_late,
+    create_no_absences,
     create_replicas,
     create_required,
     cuts_of,
-    late_places,
+)
+from include.replay.check.increment import (
+    create_based,
+    create_changed,
+    create_changed_log_keys,
+    create_merged,
+)
+from include.replay.check.log_replay import (
+    add_functions,
+    create_log_keys,
+    create_replayed,
     require_types,
 )
-from include.replay.check.increment import create_changed, create_changed_log_keys, create_merged
+from include.replay.check.readings import PLACE, Replica
+from include.replay.check.tables import DuckDbTables
 from include.replay.columns import event_struct
 from include.replay.event_relation import EventRelation
 from include.replay.fold_sql import NotTranslatedError, fold_sql, merge_sql
 from include.replay.log_events import event_schema
-from include.settings import Settings
 
 RULES = fold_sql(BALANCE, 1)
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
@@ -77,7 +85,7 @@ def append(connection: duckdb.DuckDBPyConnection, *events: tuple[str, int, int, 
 
 def store(connection: duckdb.DuckDBPyConnection, name: str, *rows: tuple[Any, ...]) -> None:
     """Create a table of records; the first column of `stored` is the replica."""
-    place = [("place", pa.string())] if name == "stored" else []
+    place = [(PLACE, pa.string())] if name == "stored" else []
     fields = event_struct(BALANCE.state_schema_of(1))
     schema = pa.schema([*place, ("key", pa.string()), *fields])
     table = pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)
@@ -91,13 +99,13 @@ def record(key: str, amount: str, count: int, offset: int, partition: int = 0) -
 
 def compared(connection: duckdb.DuckDBPyConnection, *replicas: Replica) -> dict[tuple[str, str], Any]:
     """Return (place, key) -> stored amount, replayed amount, required offset."""
-    cuts = cuts_of(replicas)
-    create_log_keys(connection, BALANCE, cuts, 2)
-    create_replicas(connection, replicas, cuts)
-    create_required(connection, cuts, "true")
-    create_absences(connection, BALANCE, RULES, Settings().stream)
-    create_replayed(connection, RULES)
-    create_comparison(connection, RULES)
+    tables, cuts = DuckDbTables(connection), cuts_of(replicas)
+    create_log_keys(tables, BALANCE, cuts, 2)
+    create_replicas(tables, replicas, cuts)
+    create_required(tables, cuts, "true")
+    create_no_absences(tables)
+    create_replayed(tables, "replayed", RULES, POSITIONS)
+    create_comparison(tables, RULES.record)
     query = "SELECT place, key, stored.amount, replayed.amount, required_offset FROM comparison"
     return {(place, key): tuple(rest) for place, key, *rest in connection.execute(query).fetchall()}
 
@@ -110,8 +118,9 @@ def test_each_record_is_replayed_up_to_its_own_position(connection: duckdb.DuckD
     found = compared(connection, LAKE, other)
 
     assert found == {("lake", "a"): (3, 3, 2), ("other", "a"): (7, 7, 2)}
-    assert late_places(connection, ["lake", "nodes"]) == ["lake"]
-    assert late_places(connection, ["nodes"]) == []
+    assert create_late(DuckDbTables(connection), ["lake", "nodes"]) == 1
+    assert connection.execute("SELECT place, key FROM late").fetchall() == [("lake", "a")]
+    assert create_late(DuckDbTables(connection), ["nodes"]) == 0
 
 
 def test_a_key_below_the_cut_must_be_stored_and_a_later_one_need_not(
@@ -143,7 +152,7 @@ def test_a_key_in_two_partitions_cannot_be_checked(connection: duckdb.DuckDBPyCo
     connection.execute("UPDATE events SET key = 'both', is_source_key = false")
 
     with pytest.raises(UncheckableError, match="'both' in partitions 0, 1"):
-        create_log_keys(connection, BALANCE, [], 2)
+        create_log_keys(DuckDbTables(connection), BALANCE, [], 2)
 
 
 def test_a_rule_over_a_value_of_another_type_is_refused_before_events_are_read(
@@ -165,10 +174,12 @@ def test_verified_records_are_merged_with_the_events_since(connection: duckdb.Du
     rows = [record("a", "7", 3, 2), record("a", "15", 4, 3), record("new", "1", 1, 4)]
     store(connection, "stored", *(("lake", *row) for row in rows))
 
-    changed = create_changed(connection)
-    create_changed_log_keys(connection, [cut, since], 2, since)
+    tables = DuckDbTables(connection)
+    changed = create_changed(tables)
+    create_changed_log_keys(tables, [cut, since], 2, since)
     connection.execute(NOTHING_REQUIRED)
-    create_merged(connection, RULES, merge_sql(BALANCE, 1) or {})
+    create_based(tables, POSITIONS)
+    create_merged(tables, "replayed", RULES, merge_sql(BALANCE, 1) or {})
 
     assert changed == 2
     replayed = connection.execute(
@@ -196,12 +207,13 @@ def test_a_log_that_does_not_continue_what_was_verified_is_checked_in_full(
     verified = record("a", "3", 2, 1) if "older" in reason else record("a", "3", 1, 1)
     store(connection, "verified", verified)
     store(connection, "stored", ("lake", *stored))
-    create_changed(connection)
+    tables = DuckDbTables(connection)
+    create_changed(tables)
 
     def replay() -> None:
-        create_changed_log_keys(connection, [Offsets({0: 3})], 2, Offsets({0: 2}))
+        create_changed_log_keys(tables, [Offsets({0: 3})], 2, Offsets({0: 2}))
         connection.execute(NOTHING_REQUIRED)
-        create_merged(connection, RULES, merge_sql(BALANCE, 1) or {})
+        create_based(tables, POSITIONS)
 
     with pytest.raises(FullCheckNeededError, match=reason):
         replay()

@@ -12,9 +12,10 @@ from confluent_kafka import murmur2
 from include.nodes.node_url import PeerRule
 from include.nodes.record_client import NodeClient, PartitionReplica, ReplicaUnavailableError
 from include.nodes.record_stream import stream_records
+from include.position import Offsets
 from include.quality.check import StoreName
-from include.replay.check.comparison import Replica
-from include.replay.check.stored_records import Reading, StoredRecords
+from include.replay.check.readings import Reading, Replica
+from include.replay.check.stores.stored_records import StoredRecords
 from include.replay.check.target import CheckTarget
 
 # Few, because the nodes also serve lookups.
@@ -68,6 +69,11 @@ class NodesStore:
         self._stored.remove([replica.name for replica in again])
         # A replica that could not be read before has the fault already.
         self._add(again)
+
+    def lag_s(self, complete_up_to: Offsets) -> float:
+        """Return 0: only the age of the lake is limited."""
+        del complete_up_to
+        return 0.0
 
     def close(self) -> None:
         """Close the connections to the nodes."""

@@ -1,6 +1,5 @@
 """A Delta table as a store: one version of it; the tag of its newest tagged commit has the cut."""
 
-from collections.abc import Collection
 from contextlib import closing
 
 import duckdb
@@ -13,9 +12,9 @@ from include.lake.tagged_table import TaggedTable, newest_tag
 from include.lake.tags import CommitTag
 from include.position import SOURCE_OFFSET, Offsets
 from include.quality.check import StoreName
-from include.replay.check.comparison import Replica, below
-from include.replay.check.state_records import PLACE
-from include.replay.check.stored_records import Reading, StoredRecords
+from include.replay.check.comparison import below
+from include.replay.check.readings import PLACE, Reading, Replica
+from include.replay.check.stores.stored_records import StoredRecords
 from include.replay.check.target import CheckTarget, OtherEngineError
 from include.replay.event_relation import EVENTS
 
@@ -49,7 +48,7 @@ class DeltaStore:
         stored, place = self._stored, str(self.name)
         columns = ", ".join(f'"{one}"' for one in stored.records.schema.names if one != PLACE)
         stored.connection.execute(
-            f"INSERT INTO stored BY NAME SELECT {quoted(place)} AS place, {columns} FROM {self.table} WHERE {stored.condition}"
+            f'INSERT INTO stored BY NAME SELECT {quoted(place)} AS "{PLACE}", {columns} FROM {self.table} WHERE {stored.condition}'
         )
         faults: tuple[str, ...] = ()
         if self.tag.version != self._target.version.number:
@@ -60,8 +59,29 @@ class DeltaStore:
         notes = (f"{self.name}: read as of version {self._version} of the Delta table",)
         return Reading((Replica(place, place, self.tag.complete_up_to),), faults, notes, self._version)
 
-    def reread(self, places: Collection[str]) -> None:
-        """Do nothing: the check reads one version of the table."""
+    def lag_s(self, complete_up_to: Offsets) -> float:
+        """Return how long ago the oldest event that the lake lacks was appended; 0 for another table.
+
+        The tag gives an upper bound: it has the offsets that the stream had committed, which may trail the rows, because the stream commits at
+        intervals and not when it is stopped. If that bound is too old, the rows are searched instead.
+        """
+        if self.name is not StoreName.LAKE:
+            return 0.0
+        target, connection = self._target, self._stored.connection
+        servers, topic = target.settings.kafka.bootstrap_servers, target.model.source_topic
+        with closing(log_consumer(servers)) as consumer:
+            at_most_s = age_beyond_s(consumer, topic, complete_up_to, target.cut)
+            if at_most_s <= target.settings.quality.max_lake_age_s:
+                return at_most_s
+            missing = connection.execute(
+                f"""SELECT "{PARTITION}", min("{OFFSET}") FROM {EVENTS} AS events
+                LEFT JOIN {self.table} AS stored ON stored."{KEY_COLUMN}" = events.key
+                WHERE ({below(target.cut)}) AND NOT ({below(complete_up_to)})
+                  AND (stored.{SOURCE_OFFSET.name} IS NULL OR stored.{SOURCE_OFFSET.name} < "{OFFSET}")
+                GROUP BY ALL"""
+            ).fetchall()
+            first = Offsets(dict(missing))
+            return age_beyond_s(consumer, topic, first, Offsets({p: target.cut[p] for p in first}))
 
     def close(self) -> None:
         """Do nothing: the store has no resources."""
@@ -80,27 +100,3 @@ def delta_rows(connection: duckdb.DuckDBPyConnection, name: str, path: str, vers
     if attached == (0,):
         connection.execute(f'ATTACH {quoted(path)} AS "{name}" (TYPE delta, READ_ONLY)')
     return f'(SELECT * FROM "{name}" AT (VERSION => {version}))'
-
-
-def lake_lag_s(
-    connection: duckdb.DuckDBPyConnection, target: CheckTarget, lake: DeltaStore, complete_up_to: Offsets
-) -> float:
-    """Return how long ago the oldest event that the lake lacks was appended.
-
-    The tag gives an upper bound: it has the offsets that the stream had committed, which may trail the rows, because the stream commits at
-    intervals and not when it is stopped. If that bound is too old, the rows are searched instead.
-    """
-    servers, topic = target.settings.kafka.bootstrap_servers, target.model.source_topic
-    with closing(log_consumer(servers)) as consumer:
-        at_most_s = age_beyond_s(consumer, topic, complete_up_to, target.cut)
-        if at_most_s <= target.settings.quality.max_lake_age_s:
-            return at_most_s
-        missing = connection.execute(
-            f"""SELECT "{PARTITION}", min("{OFFSET}") FROM {EVENTS} AS events
-            LEFT JOIN {lake.table} AS stored ON stored."{KEY_COLUMN}" = events.key
-            WHERE ({below(target.cut)}) AND NOT ({below(complete_up_to)})
-              AND (stored.{SOURCE_OFFSET.name} IS NULL OR stored.{SOURCE_OFFSET.name} < "{OFFSET}")
-            GROUP BY ALL"""
-        ).fetchall()
-        first = Offsets(dict(missing))
-        return age_beyond_s(consumer, topic, first, Offsets({p: target.cut[p] for p in first}))

@@ -10,8 +10,8 @@ from include.kafka.topic_state import topic_state
 from include.lake.sql_tables import quoted
 from include.position import EVENT_COUNT, Offsets
 from include.quality.check import QualityError, StoreName
-from include.replay.check.comparison import Replica
-from include.replay.check.stored_records import Reading, StoredRecords
+from include.replay.check.readings import Reading, Replica
+from include.replay.check.stores.stored_records import StoredRecords
 from include.replay.check.target import CheckTarget, OtherEngineError
 from include.replay.log_events import record_batches
 from include.stream.checkpoints import checkpoint_path, committed_offsets
@@ -55,6 +55,11 @@ class ChangelogStore:
         if str(self.name) in places:
             self._stored.remove([str(self.name)])
             self._add()
+
+    def lag_s(self, complete_up_to: Offsets) -> float:
+        """Return 0: only the age of the lake is limited."""
+        del complete_up_to
+        return 0.0
 
     def close(self) -> None:
         """Do nothing: the store has no resources."""

@@ -19,11 +19,10 @@ from include.quality.check import QualityError
 from include.replay.avro.avro_columns import Column, NoColumnError, column_of
 from include.replay.avro.avro_cursor import Cursor
 from include.replay.avro.avro_reading import Read, reading
+from include.replay.check.readings import PLACE
 from include.replay.columns import event_struct
 from include.replay.json_values import typed_value
 from include.settings import Settings
-
-PLACE = "place"
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class _Reading:
 
 
 class StateRecords:
-    """Reads the state records of one version. fields: those of a record. schema: place, key, and these fields."""
+    """Reads the state records of one version. fields: those of a record. schema: PLACE, key, and these fields."""
 
     def __init__(self, settings: Settings, model: ReadModel, revision: int) -> None:
         self._reader = model.state_schema_of(revision)

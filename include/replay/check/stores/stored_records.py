@@ -1,50 +1,14 @@
-"""The records that a check with DuckDB has read, in the table `stored`, and the interface of the stores that add to it."""
+"""The records that a check with DuckDB has read, in the table `stored`."""
 
 import threading
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Protocol
 
 import duckdb
 import pyarrow as pa
 
 from include.nodes.record_requests import KeySample
-from include.quality.check import StoreName
-from include.replay.check.comparison import Replica
-from include.replay.check.state_records import StateRecords
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What a store has been read as.
-
-    faults: reasons why the whole store cannot be right. notes: how it was read, for the report. table_version: of a Delta table, the
-    version that was read.
-    """
-
-    replicas: tuple[Replica, ...]
-    faults: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    table_version: int | None = None
-
-
-class Store(Protocol):
-    """A store of state records."""
-
-    name: StoreName
-    may_catch_up: bool
-
-    def key_counts(self) -> dict[str, int]:
-        """Return replica -> its current number of keys, in the sample or not."""
-
-    def read(self) -> Reading:
-        """Add the records of the sample to `stored`; raises QualityError when the store cannot be read."""
-
-    def reread(self, places: Collection[str]) -> None:
-        """Replace the records of some replicas by their current ones."""
-
-    def close(self) -> None:
-        """Release the resources of the store."""
+from include.replay.check.readings import PLACE
+from include.replay.check.stores.state_records import StateRecords
 
 
 class StoredRecords:
@@ -74,4 +38,4 @@ class StoredRecords:
 
     def remove(self, places: Collection[str]) -> None:
         """Remove the rows of some replicas."""
-        self.connection.execute("DELETE FROM stored WHERE place IN (SELECT unnest(?))", [list(places)])
+        self.connection.execute(f'DELETE FROM stored WHERE "{PLACE}" IN (SELECT unnest(?))', [list(places)])

@@ -1,0 +1,1 @@
+"""The stores that a check with DuckDB reads, and the form of their records."""
