@@ -14,6 +14,8 @@ from include.position import Offsets
 from include.quality.check import FullCheckNeededError, UncheckableError
 from include.read_models.balance.model import READ_MODEL as BALANCE
 from include.replay.check.comparison import (
+    ALL_EVENTS,
+    LACKING_POSITIONS,
     POSITIONS,
     create_comparison,
     create_late,
@@ -134,6 +136,18 @@ def test_a_key_below_the_cut_must_be_stored_and_a_later_one_need_not(
     assert found == {("lake", "missing"): (None, None, 0), ("lake", "extra"): (5, None, None)}
     whole = connection.execute("SELECT replayed.amount FROM replayed WHERE key = 'missing'").fetchall()
     assert whole == [(Decimal(1),)]
+
+
+def test_a_key_that_one_replica_lacks_is_replayed_up_to_where_it_must_be_there(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    append(connection, ("a", 0, 0, "1"), ("a", 0, 1, "2"), ("a", 0, 3, "4"))
+    store(connection, "stored", ("other", *record("a", "1", 1, 0)))
+
+    compared(connection, LAKE, Replica("other", "nodes", Offsets({0: 1})))
+
+    positions = connection.execute(f"SELECT * FROM ({LACKING_POSITIONS}) ORDER BY ALL").fetchall()  # noqa: S608
+    assert positions == [("a", 1), ("a", ALL_EVENTS)]
 
 
 def test_a_replica_of_a_partition_must_have_its_keys_only(connection: duckdb.DuckDBPyConnection) -> None:
