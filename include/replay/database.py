@@ -1,4 +1,4 @@
-"""The database of a check: DuckDB with limited memory, which spills into a folder of temporary files."""
+"""The database of a check: DuckDB with limited memory, which spills into a folder of temporary files; and the digest of rows in it."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -6,8 +6,12 @@ from contextlib import closing, contextmanager
 import duckdb
 
 from include.lake.sql_tables import extension_folder, setup_statements
+from include.quality.verified_tag import TableDigest
 from include.scratch import scratch_folder
 from include.settings import Settings
+
+# DuckDB's hash of a row may change with its release.
+ENGINE = f"duckdb {duckdb.__version__}"
 
 
 @contextmanager
@@ -24,3 +28,12 @@ def check_database(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
                 connection.execute(statement)
             connection.execute("SET python_enable_replacements = false")
             yield connection
+
+
+def digest_of(connection: duckdb.DuckDBPyConnection, rows: str, row_hash: str) -> TableDigest:
+    """Return the digest of rows. rows: what follows FROM in SQL. row_hash: the expression of a row's hash."""
+    row = connection.execute(
+        f"SELECT count(*), coalesce(sum(CAST({row_hash} AS HUGEINT)), 0) FROM {rows}"
+    ).fetchone()
+    assert row is not None  # noqa: S101 - an aggregate without groups has one row
+    return TableDigest(int(row[0]), int(row[1]))

@@ -25,6 +25,7 @@ from include.lake.tables import proof_file
 from include.lake.tags import AppendTag, Tag
 from include.position import Offsets
 from include.quality.verified_tag import TableDigest
+from include.replay.database import ENGINE
 from include.replay.event_relation import EventRelation
 from include.replay.fold_sql import duckdb_types
 from include.settings import Settings
@@ -32,8 +33,6 @@ from include.settings import Settings
 # The table, as a relation of DuckDB.
 ROWS = "event_table_rows"
 EVERY = ("*",)
-# DuckDB's hash of a row may change with its release.
-ENGINE = f"duckdb {duckdb.__version__}"
 
 
 @dataclass(frozen=True)
@@ -157,14 +156,6 @@ class TableEvents:
         return "hash(row({}))".format(
             ", ".join(f'"{name}"' for name in (PARTITION, OFFSET, EVENT_TYPE, *structs))
         )
-
-    def digest(self, connection: duckdb.DuckDBPyConnection, condition: str) -> TableDigest:
-        """Return the digest of the rows that meet a condition on the columns of `query`."""
-        row = connection.execute(
-            f"SELECT count(*), coalesce(sum(CAST({self.row_hash()} AS HUGEINT)), 0) FROM ({self.query()}) WHERE {condition}"
-        ).fetchone()
-        assert row is not None  # noqa: S101 - an aggregate without groups has one row
-        return TableDigest(int(row[0]), int(row[1]))
 
     @cached_property
     def fingerprint(self) -> str:

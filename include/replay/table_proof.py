@@ -16,7 +16,7 @@ from include.kafka.topic_state import TopicState, topic_state, unread_ends_of
 from include.position import Offsets
 from include.quality.verified_tag import TableDigest
 from include.replay.batch_decoding import batch_schema
-from include.replay.database import check_database
+from include.replay.database import check_database, digest_of
 from include.replay.log_events import topic_batches
 from include.replay.table_events import TableEvents, TableProof, between
 from include.settings import Settings
@@ -104,7 +104,8 @@ def compare_with_log(settings: Settings, declared: AppendedTable, *, from_log: b
 
 def is_as_proved(connection: duckdb.DuckDBPyConnection, table: TableEvents, proof: TableProof) -> bool:
     """Return whether the rows that were proved are the ones that the table has. The table is registered in the database."""
-    return table.digest(connection, between(proof.start, proof.offsets)) == proof.digest
+    rows = f"({table.query()}) WHERE {between(proof.start, proof.offsets)}"
+    return digest_of(connection, rows, table.row_hash()) == proof.digest
 
 
 class _Comparison:
@@ -145,13 +146,9 @@ class _Comparison:
                       coalesce(sum(copies - CAST(event_hash IS NOT NULL AS INTEGER)) FILTER (row_hash IS NOT NULL), 0),
                       count(*) FILTER (event_hash <> row_hash) FROM differing"""
         ).fetchone()
-        digest = connection.execute(
-            "SELECT count(*), coalesce(sum(CAST(hash AS HUGEINT)), 0) FROM log_hashes"
-        ).fetchone()
         assert counted is not None  # noqa: S101 - an aggregate without groups has one row
-        assert digest is not None  # noqa: S101
         missing, surplus, changed = map(int, counted)
-        read = TableDigest(int(digest[0]), int(digest[1]))
+        read = digest_of(connection, "log_hashes", "hash")
         proved = TableDigest() if before is None else before.digest
         if not (missing or surplus or changed):
             table.new_proof(self._start, proved + read).write(self._settings.lake_root, table.declared.name)

@@ -15,14 +15,13 @@ from include.files import PRIVATE_FILE
 from include.lake.sql_tables import quoted
 from include.lake.tables import verified_file
 from include.quality.verified_tag import TableDigest, VerifiedTag
-from include.replay.check.tables import DuckDbTables, one_row
+from include.replay.check.tables import DuckDbTables
 from include.replay.check.target import CheckTarget
 from include.replay.check.verified import ChangedError, VerifiedStore
+from include.replay.database import ENGINE, digest_of
 from include.replay.fold_sql import merge_sql
 
 METADATA = b"foldlake"
-# DuckDB's hash of a row may change with its release.
-ENGINE = f"duckdb {duckdb.__version__}"
 
 
 class VerifiedFile(VerifiedStore):
@@ -55,9 +54,7 @@ class VerifiedFile(VerifiedStore):
             raise ChangedError(str(error)) from error
 
     def _digest(self, table: str) -> TableDigest:
-        query = f"SELECT count(*), coalesce(sum(CAST(hash(row({self._names})) AS HUGEINT)), 0) FROM {table}"
-        rows, hashes = one_row(self._tables, query)
-        return TableDigest(int(rows), int(hashes))
+        return digest_of(self._connection, table, f"hash(row({self._names}))")
 
     def _save(self, tag: VerifiedTag) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
