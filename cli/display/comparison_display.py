@@ -20,6 +20,7 @@ from include.rebuild.stage import report_id
 from include.rebuild.stages.build import COMPARE
 from include.settings import Settings
 from include.versions.registry import VersionRegistry, record_of
+from include.words import plural
 
 LARGEST = 10
 
@@ -28,7 +29,7 @@ def print_comparison(console: Console, comparison: Comparison, after: str = "") 
     """Print a comparison. after: the title of the new version; by default its number."""
     console.print(_totals(comparison, after or f"v{comparison.after.number}"))
     console.print(
-        f"{comparison.changed:,} keys change, {comparison.added:,} are new, {comparison.gone:,} are gone: "
+        f"{plural(comparison.changed, 'key')} changed, {comparison.added:,} new, {comparison.gone:,} gone: "
         f"{percent(comparison.changed_percent)} of {comparison.all_keys:,}.",
         highlight=False,
     )

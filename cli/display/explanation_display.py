@@ -7,6 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from include.versions.explanation import ExplainedVersion, Explanation, field_texts, steps
+from include.words import plural
 
 NO_RECORD = "[dim]no record[/dim]"
 
@@ -47,7 +48,7 @@ def what_was_read(found: Explanation) -> str:
     )
     where = f": {parts}" if parts else ""
     return (
-        f"{found.shown.event_count:,} events of {found.shown.source_topic}, among {found.records_read:,} records read"
+        f"{plural(found.shown.event_count, 'event')} of {found.shown.source_topic}, among {plural(found.records_read, 'record')} read"
         f"{where}. Dead letters do not count."
     )
 
@@ -65,7 +66,7 @@ def _events(found: Explanation) -> Table:
     for step in steps(found):
         event = step.event
         if step.skipped:
-            table.add_row("", "", "", f"[dim]{step.skipped:,} events not shown, but folded[/dim]", "")
+            table.add_row("", "", "", f"[dim]{plural(step.skipped, 'event')} not shown, but folded[/dim]", "")
         table.add_row(
             f"{event.number:,}",
             f"{event.partition}:{event.offset}",

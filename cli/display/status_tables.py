@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from include.words import plural
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -152,10 +154,14 @@ def verified_table(stores: "Sequence[VerifiedStatus]") -> "Table":
     """Return a line for each store, with how far quality checks have verified it."""
     table = _pairs("verified")
     for store in stores:
-        behind = "unknown" if store.events_behind is None else f"{store.events_behind:,}"
+        behind = (
+            "an unknown number of events"
+            if store.events_behind is None
+            else plural(store.events_behind, "event")
+        )
         table.add_row(
             f"{store.read_model} v{store.version}, {store.store}",
-            f"{behind} events not verified, the oldest at most {_age(store.age_s)} old; all keys verified "
+            f"{behind} not verified, the oldest at most {_age(store.age_s)} old; all keys verified "
             f"{_age(store.full_age_s)} ago",
         )
     return table

@@ -11,6 +11,7 @@ from include.errors import FoldlakeError
 from include.lake.tables import table_path
 from include.lake.tagged_table import TaggedTable, newest_tag
 from include.lake.tags import AppendTag
+from include.words import plural
 
 ID_FIELD = "id"
 
@@ -45,17 +46,20 @@ class EventTableCheck:
     def faults(self) -> tuple[str, ...]:
         """What differs, in words; empty if the table is exact."""
         found = (
-            (self.rows != self.expected_rows, f"{self.rows:,} rows instead of {self.expected_rows:,}"),
-            (self.doubled, f"{self.doubled:,} rows with the partition and offset of another row"),
-            (self.out_of_bounds, f"{self.out_of_bounds:,} rows of offsets that were not read"),
+            (
+                self.rows != self.expected_rows,
+                f"{plural(self.rows, 'row')} instead of {self.expected_rows:,}",
+            ),
+            (self.doubled, f"{plural(self.doubled, 'row')} with the partition and offset of another row"),
+            (self.out_of_bounds, f"{plural(self.out_of_bounds, 'row')} of offsets that were not read"),
         )
         return tuple(text for is_wrong, text in found if is_wrong)
 
     def __str__(self) -> str:
         """Return the result in one line."""
-        text = "; ".join(self.faults) or f"{self.rows:,} rows, each event once"
+        text = "; ".join(self.faults) or f"{plural(self.rows, 'row')}, each event once"
         if self.doubled_ids:
-            text += f"; {self.doubled_ids:,} events are in the topic twice, by their ids"
+            text += f"; {plural(self.doubled_ids, 'event')} in the topic twice, by id"
         return text
 
 

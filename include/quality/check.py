@@ -11,6 +11,7 @@ from include.declarations.key_rule import REKEY_REMEDY
 from include.errors import FoldlakeError, UnknownReadModelError
 from include.quality.verified_tag import VerifiedMark
 from include.versions.version_record import ENDED_STAGES, ReadModelVersions, Version
+from include.words import plural
 
 # At most this many failing keys are listed; all are counted.
 LISTED_KEYS = 1_000
@@ -46,7 +47,7 @@ class UncheckableError(QualityError):
         )
         further = f"; and {mixed - len(partitions):,} more" if mixed > len(partitions) else ""
         return cls(
-            f"{read_model} cannot be checked: {mixed:,} of its {keys:,} keys have events in several source partitions "
+            f"{read_model} cannot be checked: events of {mixed:,} of {plural(keys, 'key')} are in several source partitions "
             f"({named}{further}), so that the one offset in a record does not tell which of them it contains. "
             f"To have it checked, {REKEY_REMEDY} (docs/quality.md, Not checked)."
         )
@@ -179,21 +180,21 @@ class CheckResult:
             lines = "".join(
                 f"; {line}" for line in (*self.findings, *self.unwritten_lines, *self.verified_lines)
             )
-            return f"quality check passed: {what}: {self.compared}, {self.events:,} events replayed{lines}"
+            return f"quality check passed: {what}: {self.compared}, {plural(self.events, 'event')} replayed{lines}"
         failed = [f"{e.store}: {e.expectation} ({e.failed:,})" for e in self.expectations if not e.passed]
         return f"quality check FAILED: {what}: {'; '.join([*self.findings, *failed, *self.unwritten_lines])}"
 
     @property
     def compared(self) -> str:
         """How many keys were compared, of how many, in how many copies: `911 keys, 3 copies each`."""
-        keys = f"{self.keys:,} key{'s' * (self.keys != 1)}"
+        keys = plural(self.keys, "key")
         if self.request.mode is Mode.SAMPLE and self.all_keys:
-            keys = f"a sample of {self.keys:,} of {self.all_keys:,} keys ({self.keys / self.all_keys:.0%})"
+            keys = f"a sample of {self.keys:,} of {plural(self.all_keys, 'key')} ({self.keys / self.all_keys:.0%})"
         elif self.request.mode is Mode.INCREMENTAL:
             keys += " with new events"
         copies, rest = divmod(self.records, self.keys) if self.keys else (0, 0)
         if rest or not copies:
-            return f"{keys}, {self.records:,} records"
+            return f"{keys}, {plural(self.records, 'record')}"
         return f"{keys}, {copies} {'copies' if copies > 1 else 'copy'} each"
 
     @property
@@ -211,7 +212,7 @@ class CheckResult:
             return ()
         named = ", ".join(self.unwritten)
         more = ", and others" if self.unwritten_total > len(self.unwritten) else ""
-        keys = f"{self.unwritten_total:,} key{'s' * (self.unwritten_total != 1)}"
+        keys = plural(self.unwritten_total, "key")
         return (f"{keys} without a record, because the state cannot be written: {named}{more}",)
 
     def to_json(self) -> str:

@@ -15,6 +15,7 @@ from include.files import write_atomically
 from include.html_pages import page_templates
 from include.quality.check import CheckRequest, CheckResult, FailingKey
 from include.webhook import post_alert
+from include.words import plural
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -75,7 +76,7 @@ def write_uncheckable(home: Path, request: CheckRequest, reason: str, duration_s
 def html(result: CheckResult) -> str:
     """Return the page."""
     environment = page_templates(TEMPLATES)
-    return environment.get_template("report.html").render(result=result, differs=differs)
+    return environment.get_template("report.html").render(result=result, differs=differs, plural=plural)
 
 
 def differs(key: FailingKey, field: str) -> bool:

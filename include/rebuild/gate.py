@@ -18,6 +18,7 @@ from include.settings import Settings
 from include.stream.query_reports import CONTINUOUS, Phase, describe_query, query_status
 from include.versions.registry import VersionRegistry, record_of
 from include.waiting import wait_for
+from include.words import plural
 
 LOG = logging.getLogger(__name__)
 POLL_INTERVAL_S = 0.5
@@ -227,4 +228,4 @@ def _gap(report: PartitionReport, live: int, needed: Offsets) -> str:
     if source is None:
         return ""
     lacking = report.folded.events_until(needed)
-    return f"lacks up to {lacking:,} events of v{live}, the newest at offset {needed.of(source) - 1:,} of source partition {source}"
+    return f"lacks up to {plural(lacking, 'event')} of v{live}, the newest at offset {needed.of(source) - 1:,} of source partition {source}"

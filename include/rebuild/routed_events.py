@@ -21,6 +21,7 @@ from include.stream.folded_offsets import folded_offsets, read_offsets, written_
 from include.stream.query_reports import query_status, read_queries
 from include.versions.version_record import Version
 from include.waiting import wait_for
+from include.words import plural
 from include.work_progress import WorkProgress
 
 
@@ -116,13 +117,13 @@ class RoutedEvents:
         if self._topic_ends is None:
             behind = self._topic.lacking()
             if behind:
-                return tuple(f"{route} lacks {events:,} events" for route, events in behind.items())
+                return tuple(f"{route} lacks {plural(events, 'event')}" for route, events in behind.items())
             self._topic_ends = self._topic.ends_of(self._topic.topic)
         if self._changelog_ends is None:
             folded = self._topic.folded(self._read_model, self._version)
             if not folded.covers(self._topic_ends):
                 lacking = folded.events_until(self._topic_ends)
-                return (f"the fold of {name} lacks {lacking:,} events of {self._topic.topic}",)
+                return (f"the fold of {name} lacks {plural(lacking, 'event')} of {self._topic.topic}",)
             self._changelog_ends = self._topic.ends_of(self._version.changelog_topic)
         return tuple(
             f"{report.reported_by} partition {report.partition}: lacks records of {name} up to offset {end:,} of its changelog"
@@ -165,5 +166,5 @@ def wait_for_routes(bootstrap_servers: str, catalog: Catalog, topic: str, timeou
             return not lacking
 
         if not wait_for(have_read, timeout_s=timeout_s, poll_s=POLL_INTERVAL_S):
-            behind = "; ".join(f"{name} lacks {events:,} events" for name, events in lacking.items())
+            behind = "; ".join(f"{name} lacks {plural(events, 'event')}" for name, events in lacking.items())
             raise StageTimeoutError(f"{topic} is not complete after {timeout_s:,.0f} s: {behind}.")

@@ -30,6 +30,7 @@ from include.quality.check_run import (
 from include.settings import CheckEngine, Settings
 from include.spark.log_levels import LOG_FORMAT
 from include.versions.version_lock import VersionLockedError
+from include.words import plural
 
 LOG = logging.getLogger("foldlake.quality")
 # Spark would meet these, too.
@@ -119,7 +120,7 @@ def disputed(result: CheckResult) -> SparkReason:
     """Return the reason why Spark checks again after a check that has failed."""
     if result.failing_keys:
         number, first = result.failing_keys_total, result.failing_keys[0]
-        keys = f"{number:,} failing key{'s' * (number != 1)}"
+        keys = plural(number, "failing key")
         found = f"{keys}, the first {first.key!r} in {first.place} ({'; '.join(first.expectations)})"
     else:
         keys = found = "; ".join(

@@ -20,6 +20,7 @@ from include.replay.database import check_database, digest_of
 from include.replay.log_events import topic_batches
 from include.replay.table_events import TableEvents, TableProof, between
 from include.settings import Settings
+from include.words import plural
 
 LOG = logging.getLogger("foldlake.quality")
 # Of the events that differ, so many are named; all are counted.
@@ -56,14 +57,14 @@ class LogComparison:
         if self.other_topic:
             return "the topic was deleted and created again since its events were appended"
         found = (
-            (self.missing, f"{self.missing:,} events of the log are no rows"),
-            (self.surplus, f"{self.surplus:,} rows are no events of the log"),
-            (self.changed, f"{self.changed:,} rows have another value than their event"),
+            (self.missing, f"{plural(self.missing, 'event')} of the log without a row"),
+            (self.surplus, f"{plural(self.surplus, 'row')} too many"),
+            (self.changed, f"{plural(self.changed, 'row')} with other values than the log"),
         )
         faults = "; ".join(text for count, text in found if count)
         named = f" ({'; '.join(self.named)})" if self.named else ""
-        proved = f"{self.proved:,} rows as they were proved before, " if self.proved else ""
-        return f"{faults or 'as in the log'}{named}, {proved}{self.compared:,} events compared, {self.behind:,} records not appended yet"
+        proved = f"{plural(self.proved, 'row')} as proved before, " if self.proved else ""
+        return f"{faults or 'as in the log'}{named}, {proved}{plural(self.compared, 'event')} compared, {plural(self.behind, 'record')} not appended yet"
 
 
 def compare_with_log(settings: Settings, declared: AppendedTable, *, from_log: bool = False) -> LogComparison:

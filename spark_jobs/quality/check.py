@@ -32,6 +32,7 @@ from include.replay.check.increment import create_based, create_changed, create_
 from include.replay.check.readings import Store
 from include.replay.event_relation import EVENTS
 from include.replay.fold_sql import duckdb_types
+from include.words import plural
 from spark_jobs.folding.expressions.columns import without_short_names
 from spark_jobs.folding.written_states import FAILED
 from spark_jobs.quality.log_replay import fold_log
@@ -226,7 +227,7 @@ class SparkCheck(Check):
             return kept, kept.count()
 
         found, number = self._session.log.read(read, until, since)
-        LOG.info("%s events since offsets %s", f"{number:,}", dict(since))
+        LOG.info("%s since offsets %s", plural(number, "event"), dict(since))
         self._events += number
         self._read_until = self._read_until.merge(until)
         before = self._since_verified

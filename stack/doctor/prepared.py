@@ -16,6 +16,7 @@ from include.http_replies import without_credentials
 from include.kafka.schema_registry import RegistryRequests
 from include.machine import available_bytes
 from include.settings import Settings
+from include.words import plural
 from query_api.store.redis.server import RedisServer, Unanswered
 from stack.doctor.finding import Finding, State
 from stack.doctor.machine_checks import NeededPort, check_ports
@@ -63,11 +64,11 @@ def check_kafka(settings: Settings) -> Finding:
         return Finding(
             "Kafka",
             State.PROBLEM,
-            f"{brokers} broker{'' if brokers == 1 else 's'} at {servers}",
+            f"{plural(brokers, 'broker')} at {servers}",
             f"{replicas} for the replicas",
             lower,
         )
-    return Finding("Kafka", State.OK, f"{brokers} broker{'' if brokers == 1 else 's'} at {servers}")
+    return Finding("Kafka", State.OK, f"{plural(brokers, 'broker')} at {servers}")
 
 
 def check_schema_registry(settings: Settings) -> Finding:

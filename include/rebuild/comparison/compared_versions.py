@@ -23,6 +23,7 @@ from include.settings import CheckEngine, Settings
 from include.versions.registry import VersionRegistry, record_of
 from include.versions.transitions import require_not_ended
 from include.versions.version_record import Stage, Version
+from include.words import plural
 
 LOG = logging.getLogger("foldlake.compare_versions")
 
@@ -130,10 +131,10 @@ class ComparedVersions:
         )
         report.write(settings.home, comparison)
         LOG.info(
-            "%s %s: %d keys change, %d are new, %d are gone; took %.1f s. Report: %s",
+            "%s %s: %s changed, %d new, %d gone; took %.1f s. Report: %s",
             self.model.name,
             comparison.label,
-            comparison.changed,
+            plural(comparison.changed, "key"),
             comparison.added,
             comparison.gone,
             comparison.duration_s,

@@ -8,6 +8,7 @@ from pydantic import TypeAdapter
 
 from include.declarations.read_model import ReadModel
 from include.rebuild.comparison.fold_source import FoldText
+from include.words import plural
 
 # Sums of decimals of 38 digits, and their differences, without rounding. The difference of two infinities is NaN, and no error.
 EXACT = Context(prec=80, traps=[])
@@ -152,6 +153,12 @@ class Comparison:
     def changed_percent(self) -> float:
         """The share of `differing` in all keys."""
         return 100.0 * self.differing / self.all_keys if self.all_keys else 0.0
+
+    @property
+    def counts(self) -> str:
+        """How many keys differ, of how many, in words."""
+        verb = "differs" if self.differing == 1 else "differ"
+        return f"{self.differing:,} of {plural(self.all_keys, 'key')} {verb}"
 
     @property
     def label(self) -> str:

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from include.rebuild.comparison.comparison import Bin
 from include.rebuild.comparison.report_text import number
+from include.words import plural
 
 WIDTH, HEIGHT = 720, 260
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 16, 58
@@ -81,7 +82,7 @@ def _labels(bins: Sequence[Bin], step: float) -> list[str]:
 
 def describe_bin(one: Bin) -> str:
     """Return a bin as text."""
-    return f"{number(one.low)} to {number(one.high)}: {one.keys:,} {'key' if one.keys == 1 else 'keys'}"
+    return f"{number(one.low)} to {number(one.high)}: {plural(one.keys, 'key')}"
 
 
 def _is_decrease(one: Bin) -> bool:

@@ -35,8 +35,8 @@ def markdown(comparison: Comparison, base_url: str) -> str:
     """Return the comparison in Markdown; the links lead to a query node with this URL."""
     live = "nothing" if comparison.before is None else f"the live v{comparison.before.number}"
     counts = (
-        f"**{comparison.differing:,} of {comparison.all_keys:,} keys differ ({percent(comparison.changed_percent)})** between "
-        f"v{comparison.after.number} and {live}: {comparison.changed:,} change, {comparison.added:,} are new, {comparison.gone:,} are gone."
+        f"**{comparison.counts} ({percent(comparison.changed_percent)})** between "
+        f"v{comparison.after.number} and {live}: {comparison.changed:,} changed, {comparison.added:,} new, {comparison.gone:,} gone."
     )
     parts = [
         *(f"**{_escaped(note)}**" for note in comparison.notes),

@@ -9,6 +9,7 @@ from typing import Any
 from include.rebuild.comparison.comparison import Comparison, FieldTotals
 from include.rebuild.comparison.report_text import number, percent
 from include.rebuild.errors import RequestError
+from include.words import plural
 
 # The fields of the form, in its order.
 THRESHOLD_FIELDS = ("max_changed_percent", "max_total_change", "no_negative")
@@ -65,7 +66,7 @@ def exceeded(thresholds: Thresholds, comparison: Comparison) -> tuple[str, ...]:
     limit = thresholds.max_changed_percent
     if limit is not None and comparison.changed_percent > limit:
         found.append(
-            f"{comparison.differing:,} of {comparison.all_keys:,} keys differ ({percent(comparison.changed_percent)}), and at most "
+            f"{comparison.counts} ({percent(comparison.changed_percent)}), and at most "
             f"{percent(limit)} may (max_changed_percent)."
         )
     for name, totals in comparison.fields.items():
@@ -86,7 +87,7 @@ def _exceeded_in_field(thresholds: Thresholds, name: str, totals: FieldTotals) -
     before, after = totals.below_zero
     if thresholds.no_negative and after:
         found.append(
-            f"{name} is below zero in {after:,} keys, and none may be (no_negative); before: in {before:,}."
+            f"{name} is below zero in {plural(after, 'key')}, and none may be (no_negative); before: in {before:,}."
         )
     return found
 

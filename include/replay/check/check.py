@@ -29,6 +29,7 @@ from include.replay.check.readings import Reading, Store
 from include.replay.check.tables import CheckTables
 from include.replay.check.target import CheckTarget
 from include.replay.check.verified import VerifiedRecords, VerifiedStore
+from include.words import plural
 
 LOG = logging.getLogger("foldlake.quality")
 POLL_S = 0.5
@@ -141,7 +142,7 @@ class Check(ABC):
             )
         self.read_since(verified.since)
         number = create_changed(self.tables)
-        LOG.info("%d keys have events since they were verified", number)
+        LOG.info("%s with new events since the verification", plural(number, "key"))
         self.tables.create("compared", "SELECT key FROM changed")
         self.limit_to(number)
 

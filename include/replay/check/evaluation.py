@@ -41,6 +41,7 @@ from include.replay.key_expectations import (
 )
 from include.replay.rules import Expectation, quoted
 from include.replay.validation import validate
+from include.words import plural
 
 # Rows that break a rule and that Great Expectations sees, for each store.
 SEEN_ROWS = 10_000
@@ -131,7 +132,7 @@ class Evaluation:
             for result, number in zip(found, failed, strict=True):
                 if result.passed != (number == 0):
                     raise QualityError(
-                        f"Great Expectations and SQL disagree about {result.expectation!r} in {store.name}: {number:,} rows fail in SQL."
+                        f"Great Expectations and SQL disagree about {result.expectation!r} in {store.name}: {plural(number, 'row')} failed in SQL."
                     )
                 results.append(replace(result, checked=checked, failed=number))
         return results
@@ -280,7 +281,7 @@ class Evaluation:
         for store, reading in self.readings:
             events = max((by_place.get(one.name) or 0 for one in reading.replicas), default=0)
             if events:
-                lines.append(f"not complete: {store.name} is behind by {int(events):,} events")
+                lines.append(f"not complete: {store.name} is behind by {plural(int(events), 'event')}")
         return lines
 
     def _unwritten(self) -> tuple[int, tuple[str, ...]]:

@@ -13,6 +13,7 @@ from include.replay.fold_sql import FoldSql
 from include.replay.log_events import event_batches, event_schema
 from include.replay.table_events import between, proved_table
 from include.replay.table_proof import is_as_proved
+from include.words import plural
 
 LOG = logging.getLogger("foldlake.quality")
 
@@ -47,8 +48,8 @@ class EventSource:
             try:
                 since = self._read_table(until)
                 LOG.info(
-                    "read %s events from %s in %.1f s",
-                    f"{self.of_table:,}",
+                    "read %s from %s in %.1f s",
+                    plural(self.of_table, "event"),
                     self._table,
                     time.monotonic() - started_s,
                 )
@@ -63,7 +64,7 @@ class EventSource:
         for batch in event_batches(self._target.settings, self._target.model, since, until):
             self._relation.append(self._connection, batch)
         number = self.number - before
-        LOG.info("read %s events from the log in %.1f s", f"{number:,}", time.monotonic() - started_s)
+        LOG.info("read %s from the log in %.1f s", plural(number, "event"), time.monotonic() - started_s)
         return number
 
     @property
@@ -76,8 +77,8 @@ class EventSource:
         """Where the events were read from, and what proves them, in words."""
         of_log = self.number - self.of_table
         if self.of_table:
-            return f"{self.of_table:,} events from {self._table}, as they were proved against the log; {of_log:,} from the log"
-        return f"{of_log:,} events from the log" + (f": {self._reason}" if self._reason else "")
+            return f"{plural(self.of_table, 'event')} from {self._table}, as they were proved against the log; {of_log:,} from the log"
+        return f"{plural(of_log, 'event')} from the log" + (f": {self._reason}" if self._reason else "")
 
     def _read_table(self, until: Offsets) -> Offsets:
         """Add the events of the event table that are proved, and return their ends; raises _NoTableError."""

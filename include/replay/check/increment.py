@@ -12,6 +12,7 @@ from include.replay.check.comparison import below, packed
 from include.replay.check.tables import CheckTables, DuckDbTables, one_row
 from include.replay.event_relation import EVENTS
 from include.replay.fold_sql import FoldSql
+from include.words import plural
 
 
 def create_changed(tables: CheckTables) -> int:
@@ -56,9 +57,11 @@ def create_changed_log_keys(
                   count(*) FILTER (earlier < 0) FROM log_keys""",
     )
     if mixed:
-        raise FullCheckNeededError(f"{mixed:,} keys have events in several source partitions")
+        raise FullCheckNeededError(f"events of {plural(mixed, 'key')} are in several source partitions")
     if contradicted:
-        raise FullCheckNeededError(f"the log has fewer events of {contradicted:,} keys than were verified")
+        raise FullCheckNeededError(
+            f"the log has fewer events of {plural(contradicted, 'key')} than were verified"
+        )
 
 
 def create_based(tables: CheckTables, positions: str) -> None:
@@ -77,7 +80,7 @@ def create_based(tables: CheckTables, positions: str) -> None:
         "SELECT count(*) FROM based JOIN log_keys USING (key) WHERE folded_up_to IS NULL AND earlier > 0",
     )
     if older:
-        raise FullCheckNeededError(f"{older:,} records are older than they were when they were verified")
+        raise FullCheckNeededError(f"newer versions of {plural(older, 'record')} were verified before")
 
 
 def create_merged(tables: DuckDbTables, name: str, rules: FoldSql, merge: Mapping[str, str]) -> None:

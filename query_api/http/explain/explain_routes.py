@@ -7,6 +7,7 @@ from flask import Blueprint, Response, render_template_string, request
 
 from include.declarations.read_model import ReadModel
 from include.versions.explanation import Explanation, NotExplainedError, field_texts, steps
+from include.words import plural
 from query_api.http.explain.explanations import ExplainRequest, Explanations, Pending
 from query_api.http.json_text import dumps
 from query_api.http.lookups.router import version_number
@@ -55,6 +56,7 @@ def explain_blueprint(
         status = problem.status if problem else 202 if isinstance(found, Pending) else 200
         page = render_template_string(
             PAGE,
+            plural=plural,
             node=node_name,
             models=sorted(models),
             given=given,

@@ -147,6 +147,6 @@ def test_a_row_that_another_program_has_appended_again_fails_the_check_of_an_eve
     write_deltalake(table, table.to_pyarrow_table().slice(0, 1), mode="append")
 
     assert str(check_event_table(settings.lake_root, ledger.declared)) == (
-        "21 rows instead of 20; 1 rows with the partition and offset of another row; "
-        "1 events are in the topic twice, by their ids"
+        "21 rows instead of 20; 1 row with the partition and offset of another row; "
+        "1 event in the topic twice, by id"
     )

@@ -23,7 +23,7 @@ def test_a_key_with_events_in_several_partitions_is_uncheckable(
     with pytest.raises(UncheckableError) as refused:
         ledger.check(lake_spark, StoreName.CHANGELOG, run_id="mixed")
 
-    assert "mixed cannot be checked: 1 of its 1 keys have events in several source" in str(refused.value)
+    assert "mixed cannot be checked: events of 1 of 1 key are in several source" in str(refused.value)
     assert f"key 'all' in partitions {', '.join(map(str, partitions))}" in str(refused.value)
     assert "declare `rekey=True` in the read model" in str(refused.value)
 

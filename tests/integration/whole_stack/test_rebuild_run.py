@@ -238,7 +238,7 @@ def test_dry_run_shows_what_changes_and_is_abandoned_without_being_handed_over(
 
     # A threshold is exceeded.
     assert process.returncode == 1, output
-    assert "395 keys change, 3 are new, 2 are gone: 9.99 % of 4,003." in output
+    assert "395 keys changed, 3 new, 2 gone: 9.99 % of 4,003." in output
     assert "Threshold exceeded: 400 of 4,003 keys differ" in output
     assert "the live version was not touched" in output
     wait_until(lambda: api.run_state(REBUILD_DAG, run_id) == "success", "the run ends", TIMEOUT_S, POLL_S)

@@ -53,6 +53,6 @@ def test_a_dry_run_shows_counts_sums_and_the_largest_changes(capsys: pytest.Capt
     assert "events folded 5,000 300 -4,700" in lines
     assert "sum of amount 900.00 70.50 -829.50 (-92.17 %)" in lines
     assert "amount below zero 0 2" in lines
-    assert "25 keys change, 0 are new, 10 are gone: 87.5 % of 40." in lines
+    assert "25 keys changed, 0 new, 10 gone: 87.5 % of 40." in lines
     assert "you [red] 12 -> - 80.00 -> -" in lines
     assert lines[-1] == "Threshold exceeded: amount is below zero in 2 keys."

@@ -81,6 +81,6 @@ def test_the_verdict_of_an_impossible_check_is_the_reason(settings: Settings, st
     verdict = verdict_of(settings.home, REQUEST.run_id)
     assert verdict is not None
     assert (verdict.outcome, verdict.summary) == (Outcome.UNCHECKABLE, str(error))
-    assert "5 of its 1,200 keys" in str(error)
+    assert "5 of 1,200 keys" in str(error)
     assert "declare `rekey=True` in the read model" in str(error)
     assert steps.taken == []

@@ -62,7 +62,7 @@ def test_a_version_that_has_folded_as_much_on_every_node_lacks_nothing() -> None
 
 def test_a_standby_that_lacks_one_event_is_named() -> None:
     assert lacking(report(A, CANDIDATE, folded=41), report(B, CANDIDATE, folded=40), needed=41) == (
-        "http://b partition 0: lacks up to 1 events of v1, the newest at offset 40 of source partition 3",
+        "http://b partition 0: lacks up to 1 event of v1, the newest at offset 40 of source partition 3",
     )
 
 

@@ -116,7 +116,7 @@ def test_a_record_older_than_the_verified_one_is_replayed_from_the_first_event(
 
     result = ledger.check_changed()
 
-    assert "older than they were" in result.full_check_reason
+    assert "newer versions of 1 record were" in result.full_check_reason
     assert named(result) == {key: (COMPLETE,)}
     assert result.events == CUSTOMERS * EVENTS_EACH + 1
 

@@ -37,7 +37,7 @@ def test_rows_that_are_proved_are_not_read_from_the_log_again(
     appended(ledger, lake_spark)
     second = compare_with_log(settings, ledger.declared)
     assert (second.is_exact, second.proved, second.compared) == (True, 40, 7)
-    assert str(second).startswith("as in the log, 40 rows as they were proved before, 7 events compared")
+    assert str(second).startswith("as in the log, 40 rows as proved before, 7 events compared")
 
     DeltaTable(ledger.path).optimize.compact()
     third = compare_with_log(settings, ledger.declared)

@@ -26,7 +26,7 @@ def page() -> str:
     [
         "balance: v2 compared with v1, which is live",
         "400 of 4,003 keys differ (9.99 %)",
-        "395 change, 3 are new, 2 are gone",
+        "395 changed, 3 new, 2 gone",
         "Sum of amount: 42,840,000.00 → 44,660,000.00 (+1,820,000.00, +4.25 %)",
         "1,820,100.00",
         "Only v2 has note",

@@ -18,7 +18,7 @@ NODE = "http://node:8081"
     "text",
     [
         "**The versions fold different topics.**",
-        "**400 of 4,003 keys differ (9.99 %)** between v2 and the live v1: 395 change, 3 are new, 2 are gone.",
+        "**400 of 4,003 keys differ (9.99 %)** between v2 and the live v1: 395 changed, 3 new, 2 gone.",
         "| amount | 42,840,000.00 | 44,660,000.00 | +1,820,000.00 (+4.25 %) | 1,820,100.00 | 0 → 7 |",
         "![number of keys by the change of amount](http://node:8081/reports/changes/rebuild-balance-v2.svg)",
         r"| [you & \<me\>](http://node:8081/explain?readModel=balance&key=you+%26+%3Cme%3E) | 12 | 8,000.00 → 80.50 | 0012 |",

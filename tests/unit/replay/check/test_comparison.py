@@ -207,7 +207,7 @@ def test_verified_records_are_merged_with_the_events_since(connection: duckdb.Du
 @pytest.mark.parametrize(
     ("events", "stored", "reason"),
     [
-        ([("a", 0, 2, "4")], record("a", "1", 1, 0), "older than they were"),
+        ([("a", 0, 2, "4")], record("a", "1", 1, 0), "newer versions of 1 record were"),
         ([("a", 0, 1, "2"), ("a", 0, 0, "1"), ("a", 0, 2, "2")], record("a", "9", 3, 2), "fewer events"),
     ],
 )
