@@ -10,7 +10,7 @@ from include.declarations.load import read_model
 from include.declarations.read_model import ReadModel
 from include.declarations.rules.expression import Fields
 from include.lake.tables import staging_path
-from include.rebuild.comparison.compared_versions import ComparedVersions
+from include.rebuild.comparison.compared_versions import ComparedVersions, HowCompared
 from include.rebuild.comparison.state_difference import StateDifference
 from include.settings import CheckEngine, Settings
 from spark_jobs.comparison.live_fold import replayed_states, stored_states
@@ -60,7 +60,8 @@ def compare_versions(
         return
     found, versions = _difference(spark, settings, table, versions)
     folds = versions.fold_texts(_columns)
-    versions.write_report(settings, run_id, found, folds, started_s, CheckEngine.SPARK, engine_reason)
+    how = HowCompared(CheckEngine.SPARK, engine_reason)
+    versions.write_report(settings, run_id, found, folds, started_s, how)
 
 
 def _difference(

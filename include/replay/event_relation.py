@@ -38,8 +38,8 @@ class EventUse(Protocol):
     def columns(self) -> frozenset[tuple[str, ...]]:
         """The columns that it uses, as in FoldSql."""
 
-    def use(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Use the table of events."""
+    def use(self, connection: duckdb.DuckDBPyConnection, event_sources: str) -> None:
+        """Use the table of events. event_sources: where they were read from, in words."""
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,15 @@ class NoStagingError(FoldlakeError):
 
 
 @dataclass(frozen=True)
+class HowCompared:
+    """The engine of a comparison, and the source of its events; see `Comparison`."""
+
+    engine: CheckEngine
+    engine_reason: str = ""
+    event_sources: str = ""
+
+
+@dataclass(frozen=True)
 class ComparedVersions:
     """A version with a staging table, and the live version; None if there is none.
 
@@ -108,10 +117,9 @@ class ComparedVersions:
         found: StateDifference,
         folds: tuple[FoldText, ...],
         started_s: float,
-        engine: CheckEngine,
-        engine_reason: str = "",
+        how: HowCompared,
     ) -> None:
-        """Write the report. started_s: when the comparison began, of the monotonic clock. The engine and its reason: see `Comparison`."""
+        """Write the report. started_s: when the comparison began, of the monotonic clock."""
         before = None if self.live is None else self._side(self.live, found.events[0], found.keys[0])
         after = self._side(self.version, found.events[1], found.keys[1])
         old, new = ([] if one is None else self.fields_of(one) for one in (self.live, self.version))
@@ -126,8 +134,9 @@ class ComparedVersions:
             compared_at=datetime.now(UTC).isoformat(timespec="seconds"),
             duration_s=time.monotonic() - started_s,
             staging_version=self.staging.delta_version,
-            engine=engine.value,
-            engine_reason=engine_reason,
+            engine=how.engine.value,
+            engine_reason=how.engine_reason,
+            event_sources=how.event_sources,
         )
         report.write(settings.home, comparison)
         LOG.info(

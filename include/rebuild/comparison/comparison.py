@@ -114,7 +114,7 @@ class Comparison:
     largest: the changes that are the largest in the field `measure`. samples: some keys of each kind, chosen by a hash.
     folds: the fold of each version. notes: what limits the comparison, in sentences.
     staging_version: of the staging table that was compared; None if none was. engine: the one that compared, `duckdb` or `spark`.
-    engine_reason: why Spark, where DuckDB might have compared; else empty.
+    engine_reason: why Spark, where DuckDB might have compared; else empty. event_sources: as in CheckResult.
     """
 
     read_model: str
@@ -138,6 +138,7 @@ class Comparison:
     staging_version: int | None = field(default=None, compare=False)
     engine: str = field(default="", compare=False)
     engine_reason: str = field(default="", compare=False)
+    event_sources: str = field(default="", compare=False)
 
     @property
     def all_keys(self) -> int:

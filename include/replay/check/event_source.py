@@ -1,18 +1,19 @@
-"""The events of a check: rows of the event table that are proved against the log, and the others from the log itself."""
+"""The events of a check or comparison: rows of the event table that are proved against the log, and the others from the log itself."""
 
 import logging
 import time
 
 import duckdb
 
+from include.declarations.read_model import ReadModel
 from include.errors import FoldlakeError
 from include.position import Offsets
-from include.replay.check.target import CheckTarget
 from include.replay.event_relation import ColumnsMissingError, EventRelation
 from include.replay.fold_sql import FoldSql
 from include.replay.log_events import event_batches, event_schema
 from include.replay.table_events import between, proved_table
 from include.replay.table_proof import is_as_proved
+from include.settings import Settings
 from include.words import plural
 
 LOG = logging.getLogger("foldlake.quality")
@@ -23,22 +24,32 @@ class _NoTableError(FoldlakeError):
 
 
 class EventSource:
-    """Reads the events of a check into the table `events`.
+    """Reads the events of a version into the table `events`.
 
+    model: with the source and the start of the version. is_whole: whether the log has all of its events.
     from_log: read all of them from the log. of_table: the number of those that were read from the event table.
     """
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, target: CheckTarget, rules: FoldSql, *, from_log: bool
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        settings: Settings,
+        model: ReadModel,
+        rules: FoldSql,
+        *,
+        is_whole: bool = True,
+        from_log: bool = False,
     ) -> None:
         self._connection = connection
-        self._target = target
-        self._relation = EventRelation(target.model, rules)
+        self._settings = settings
+        self._model = model
+        self._relation = EventRelation(model, rules)
+        self._is_whole = is_whole
         self._from_log = from_log
         self._table = ""
         self._reason = ""
         self.of_table = 0
-        self._relation.create(connection, event_schema(target.model))
+        self._relation.create(connection, event_schema(model))
 
     def read_all(self, until: Offsets) -> None:
         """Read the events below these offsets that the version folds."""
@@ -61,7 +72,7 @@ class EventSource:
     def read_log(self, since: Offsets, until: Offsets) -> int:
         """Read the events of the log at or above the first offsets and below the second ones; return their number."""
         started_s, before = time.monotonic(), self.number
-        for batch in event_batches(self._target.settings, self._target.model, since, until):
+        for batch in event_batches(self._settings, self._model, since, until):
             self._relation.append(self._connection, batch)
         number = self.number - before
         LOG.info("read %s from the log in %.1f s", plural(number, "event"), time.monotonic() - started_s)
@@ -77,19 +88,19 @@ class EventSource:
         """Where the events were read from, and what proves them, in words."""
         of_log = self.number - self.of_table
         if self.of_table:
-            return f"{plural(self.of_table, 'event')} from {self._table}, as they were proved against the log; {of_log:,} from the log"
+            return f"{plural(self.of_table, 'event')} from {self._table}, as proved against the log; {of_log:,} from the log"
         return f"{plural(of_log, 'event')} from the log" + (f": {self._reason}" if self._reason else "")
 
     def _read_table(self, until: Offsets) -> Offsets:
         """Add the events of the event table that are proved, and return their ends; raises _NoTableError."""
-        target, connection = self._target, self._connection
-        if target.lost:
+        model, connection = self._model, self._connection
+        if not self._is_whole:
             raise _NoTableError("the log has lost events of the version")
-        found = proved_table(target.settings, target.model)
+        found = proved_table(self._settings, model)
         if found is None:
             raise _NoTableError("no event table of its topic is proved against the log")
         table, proof = found
-        if not target.model.starts.covers(proof.start):
+        if not model.starts.covers(proof.start):
             raise _NoTableError(f"{table.name} is proved only from a later start on")
         table.register(connection)
         if not is_as_proved(connection, table, proof):
@@ -100,7 +111,7 @@ class EventSource:
             )
             raise _NoTableError(f"{table.name} was changed since it was proved")
         ends = Offsets({p: min(proof.offsets.of(p), end) for p, end in until.items()})
-        rows = table.query_of(self._relation, between(target.model.starts, ends))
+        rows = table.query_of(self._relation, between(model.starts, ends))
         try:
             self._relation.append_rows(connection, f"({rows})")
         except ColumnsMissingError as error:

@@ -90,7 +90,7 @@ def _run(settings: Settings, request: CheckRequest, further: EventUse | None) ->
             if check.has_right_tables or time.monotonic() - started_s > wait_s:
                 result = check.run()
                 if result.passed and further is not None:
-                    further.use(connection)
+                    further.use(connection, result.event_sources)
                 return result
         number = target.version.number
         LOG.info("version %d is live, but the lake contains another one: reloading both", number)
@@ -116,7 +116,14 @@ class DuckDbCheck(Check):
         super().__init__(tables, target, request, fields, stores, kept)
         self._rules = rules
         self._stored = stored
-        self._source = EventSource(tables.connection, target, rules, from_log=request.from_log)
+        self._source = EventSource(
+            tables.connection,
+            target.settings,
+            target.model,
+            rules,
+            is_whole=not target.lost,
+            from_log=request.from_log,
+        )
         self._read_until = target.cut
         self._is_required = False
         require_types(tables.connection, rules)

@@ -17,19 +17,18 @@ from include.lake.tagged_table import TaggedTable, newest_tag
 from include.lake.tags import CommitTag
 from include.position import EVENT_COUNT
 from include.quality.check import CheckRequest
-from include.rebuild.comparison.compared_versions import ComparedVersions
+from include.rebuild.comparison.compared_versions import ComparedVersions, HowCompared
 from include.rebuild.comparison.fold_source import FoldText
 from include.rebuild.comparison.report import report_url
 from include.rebuild.comparison.state_difference import AFTER, BEFORE, EVENTS, JoinedStates, StateDifference
 from include.rebuild.stage import report_id
 from include.replay.check.comparison import below
+from include.replay.check.event_source import EventSource
 from include.replay.check.stores.delta_table import delta_rows
 from include.replay.check.target import OtherEngineError
 from include.replay.database import check_database
 from include.replay.event_relation import EVENTS as LOG_EVENTS
-from include.replay.event_relation import EventRelation
 from include.replay.fold_sql import FoldSql, duckdb_types, fold_sql
-from include.replay.log_events import event_batches, event_schema
 from include.settings import CheckEngine, Settings
 from include.versions.version_record import Version
 
@@ -78,31 +77,29 @@ class VersionComparison:
     def run(self) -> None:
         """Read the events of the live version, compare, and write the report."""
         with check_database(self.settings) as connection:
-            live, started_s = self.versions.live, time.monotonic()
+            live, started_s, sources = self.versions.live, time.monotonic(), ""
             if live is not None and self.rules is not None:
                 model = _reading(self.versions.model, live)
-                events = EventRelation(model, self.rules)
-                events.create(connection, event_schema(model))
-                for batch in event_batches(self.settings, model, None, self.versions.until):
-                    events.append(connection, batch)
-            self._compare(connection, started_s)
+                events = EventSource(connection, self.settings, model, self.rules)
+                events.read_all(self.versions.until)
+                sources = events.description
+            self._compare(connection, started_s, sources)
 
-    def use(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def use(self, connection: duckdb.DuckDBPyConnection, event_sources: str) -> None:
         """Compare with the events of a check, and write the report. An error is logged: the stage of the comparison repeats it."""
         try:
-            self._compare(connection, time.monotonic())
+            self._compare(connection, time.monotonic(), event_sources)
         except Exception:
             LOG.warning("the versions are compared by the next stage", exc_info=True)
 
-    def _compare(self, connection: duckdb.DuckDBPyConnection, started_s: float) -> None:
+    def _compare(self, connection: duckdb.DuckDBPyConnection, started_s: float, sources: str) -> None:
         after = self._staged(connection)
         before = States(f"FROM ({after.query}) LIMIT 0", after.types)
         if self.versions.live is not None and self.rules is not None:
             before = self._folded(connection, self.versions.live, self.rules)
         found = compare_states(connection, before, after)
-        self.versions.write_report(
-            self.settings, self.run_id, found, self.folds, started_s, CheckEngine.DUCKDB
-        )
+        how = HowCompared(CheckEngine.DUCKDB, event_sources=sources)
+        self.versions.write_report(self.settings, self.run_id, found, self.folds, started_s, how)
 
     def _staged(self, connection: duckdb.DuckDBPyConnection) -> States:
         versions, number = self.versions, self.versions.version.number

@@ -10,8 +10,10 @@ from confluent_kafka import Producer, murmur2
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
+from include.declarations.event_table import AppendedTable
 from include.declarations.load import read_model
 from include.declarations.read_model import ReadModel
+from include.declarations.topic_tables import load_lake_catalog
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.topics import changelog, changelog_topic, ensure_topics
 from include.kafka.wire_format import header
@@ -20,9 +22,11 @@ from include.lake.tags import CommitTag
 from include.position import Offsets
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.read_models.balance.events import FundsAdded
+from include.replay.table_proof import compare_with_log
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Stage, Version, first_version
+from spark_jobs.event_tables import append_new
 from spark_jobs.folding.replay import source_ends
 from spark_jobs.lake.lake_table import LakeTable
 from tests.support.changelog_writer import OCCURRED_ON
@@ -178,6 +182,30 @@ class CheckedLedger:
     ) -> CheckResult:
         """Check these stores with both engines."""
         return checked_by_both(spark, self.settings, CheckRequest(self.name, stores, mode, run_id))
+
+
+class TableLedger(CheckedLedger):
+    """A ledger whose topic has an event table."""
+
+    @property
+    def table(self) -> str:
+        """The event table's name."""
+        return f"events/{self.name}"
+
+    @property
+    def table_path(self) -> str:
+        """The event table's path."""
+        return table_path(self.settings.lake_root, self.table)
+
+    @property
+    def declared(self) -> AppendedTable:
+        """The event table."""
+        return load_lake_catalog(self.settings).event_tables[self.table]
+
+    def append_to_table(self, spark: SparkSession) -> None:
+        """Append the new events to the table, and prove it."""
+        assert append_new(spark, self.settings, self.declared) is not None
+        assert compare_with_log(self.settings, self.declared).is_exact
 
 
 def failed(result: CheckResult) -> dict[str, int]:

@@ -25,7 +25,7 @@ from include.settings import Settings
 from spark_jobs.build_staging import build_staging
 from spark_jobs.compare_versions import compare_versions
 from spark_jobs.quality_check import check
-from tests.support.lake.checked_ledger import CheckedLedger, Record
+from tests.support.lake.checked_ledger import CheckedLedger, Record, TableLedger
 from tests.support.lake.registered_version import registered_version
 
 NAME = "compared-balances"
@@ -72,9 +72,9 @@ CUSTOMERS = 30
 
 
 @pytest.fixture(scope="module")
-def ledger(settings: Settings) -> CheckedLedger:
+def ledger(settings: Settings) -> TableLedger:
     """Deposits of 100.00 by every customer, and withdrawals of 50.00 by the first ten."""
-    ledger = CheckedLedger(settings, NAME)
+    ledger = TableLedger(settings, NAME)
     module = ledger.settings.home / f"models-of-{NAME}" / "compared_balances.py"
     module.write_text(MODULE.format(name=NAME))
     ledger.model = read_model(NAME, (module.parent,), reload=True)
@@ -164,7 +164,7 @@ def test_a_check_of_a_rebuild_compares_with_the_events_that_it_has_read(
     assert shared is not None
     assert_same(shared, found)
     with monkeypatch.context() as no_events:
-        no_events.setattr(version_comparison, "event_batches", None)
+        no_events.setattr(version_comparison, "EventSource", None)
         compare_unless_written(ledger.settings, NAME, number, run_id)
         build_staging(lake_spark, ledger.settings, ledger.model, number)
         with pytest.raises(TypeError):
@@ -221,4 +221,24 @@ def test_a_version_without_staging_is_refused(lake_spark: SparkSession, ledger: 
         compare_versions(lake_spark, ledger.settings, ledger.model, number, "unbuilt")
     with pytest.raises(NoStagingError, match=f"v{number} of {NAME} has no staging table"):
         compare_unless_written(ledger.settings, NAME, number, "unbuilt")
+    abandoned(ledger, number)
+
+
+def test_a_comparison_of_its_own_reads_the_proved_events_from_the_event_table(
+    lake_spark: SparkSession, ledger: TableLedger
+) -> None:
+    ledger.append_to_table(lake_spark)
+    ledger.source.append([FundsAdded(customerId="customer-1", amount=Decimal("1.00"))])
+    number = built(lake_spark, ledger, 2, "tabled")
+
+    found = compared_by_both(lake_spark, ledger, number)
+
+    assert found.before is not None
+    other = report.read(ledger.settings.home, "with-duckdb")
+    assert other is not None
+    assert other.event_sources == (
+        f"{found.before.events - 1} events from lake/events/{NAME}, as proved against the log; 1 from the log"
+    )
+    page = report.comparison_path(ledger.settings.home, "with-duckdb").with_suffix(".html").read_text()
+    assert f"<dt>Events</dt><dd>{other.event_sources}</dd>" in page
     abandoned(ledger, number)
