@@ -56,10 +56,12 @@ class EventRelation:
     rules: FoldSql
     only_key: str | None = None
 
-    def create(self, connection: duckdb.DuckDBPyConnection, schema: pa.Schema) -> None:
-        """Create the table without rows. schema: of the batches that are appended."""
+    def create(
+        self, connection: duckdb.DuckDBPyConnection, schema: pa.Schema, database: str = "memory"
+    ) -> None:
+        """Create the table without rows in a database of the connection. schema: of the batches that are appended."""
         connection.register("batch", schema.empty_table())
-        connection.execute(f"CREATE TABLE {EVENTS} AS {self._query()}")
+        connection.execute(f"CREATE TABLE {database}.{EVENTS} AS {self._query()}")
         connection.unregister("batch")
 
     def append(self, connection: duckdb.DuckDBPyConnection, batch: pa.RecordBatch) -> None:

@@ -16,7 +16,7 @@ from include.kafka.topic_state import TopicState, topic_state, unread_ends_of
 from include.position import Offsets
 from include.quality.verified_tag import TableDigest
 from include.replay.batch_decoding import batch_schema
-from include.replay.database import check_database, digest_of
+from include.replay.database import EVENT_DATABASE, check_database, digest_of
 from include.replay.log_events import topic_batches
 from include.replay.table_events import TableEvents, TableProof, between
 from include.settings import Settings
@@ -171,7 +171,7 @@ class _Comparison:
             f"FROM ({table.query_of_log('batch')})"
         )
         connection.register("batch", batch_schema(events.readers).empty_table())
-        connection.execute(f"CREATE TABLE log_hashes AS {hashed}")
+        connection.execute(f"CREATE TABLE {EVENT_DATABASE}.log_hashes AS {hashed}")
         for batch in topic_batches(self._settings, events, self._since, self._until):
             connection.register("batch", batch)
             connection.execute(f"INSERT INTO log_hashes {hashed}")

@@ -8,6 +8,7 @@ import duckdb
 from include.declarations.read_model import ReadModel
 from include.errors import FoldlakeError
 from include.position import Offsets
+from include.replay.database import EVENT_DATABASE
 from include.replay.event_relation import ColumnsMissingError, EventRelation
 from include.replay.fold_sql import FoldSql
 from include.replay.log_events import event_batches, event_schema
@@ -49,7 +50,7 @@ class EventSource:
         self._table = ""
         self._reason = ""
         self.of_table = 0
-        self._relation.create(connection, event_schema(model))
+        self._relation.create(connection, event_schema(model), EVENT_DATABASE)
 
     def read_all(self, until: Offsets) -> None:
         """Read the events below these offsets that the version folds."""
