@@ -4,11 +4,14 @@ Its arguments and its exit status are those of every check (include/quality/chec
 further arguments on the line that begins with HANDED_TO_SPARK.
 """
 
+import atexit
+import gc
 import logging
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from threading import Thread
 from typing import TypeVar
 
 from include.errors import (
@@ -18,7 +21,7 @@ from include.errors import (
     UnknownReadModelError,
 )
 from include.process import die_with_parent, launcher_pid, lower_priority
-from include.quality.check import CheckRequest, CheckResult, UncheckableError
+from include.quality.check import CheckRequest, CheckResult, Mode, UncheckableError
 from include.quality.check_run import (
     SparkNeededError,
     SparkReason,
@@ -27,6 +30,7 @@ from include.quality.check_run import (
     publish,
     staging_kept,
 )
+from include.replay.rules import great_expectations
 from include.settings import CheckEngine, Settings
 from include.spark.log_levels import LOG_FORMAT
 from include.versions.version_lock import VersionLockedError
@@ -57,13 +61,16 @@ def main() -> None:
 
 
 def begin_program() -> Settings:
-    """Prepare the process of a check or comparison: its end with its launcher, its log, its priority."""
+    """Prepare the process of a check or comparison: its end with its launcher, its log, its priority, its garbage."""
     die_with_parent(launcher_pid())
     logging.Formatter.converter = time.gmtime
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
     logging.getLogger("httpx").setLevel(logging.WARNING)
     settings = Settings()
     lower_priority(settings.lake.niceness)
+    # The program is short, and what it has imported stays until its end: to look for garbage there takes longer than it saves.
+    gc.disable()
+    atexit.register(gc.freeze)
     return settings
 
 
@@ -84,6 +91,9 @@ def _with_duckdb(settings: Settings, request: CheckRequest) -> CheckResult:
     from include.replay.check.run import run_check  # noqa: PLC0415
     from include.replay.check.version_comparison import comparison_after  # noqa: PLC0415
 
+    if request.mode is not Mode.INCREMENTAL:
+        # Its import takes seconds, in which the database and the network work.
+        Thread(target=great_expectations, daemon=True).start()
     return run_check(settings, request, comparison_after(settings, request))
 
 
