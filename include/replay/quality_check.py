@@ -45,6 +45,8 @@ OF_ANY_ENGINE = (
     UnknownReadModelError,
     VersionLockedError,
 )
+# Of Great Expectations: a check with DuckDB hands it pandas' frames.
+UNUSED_ENGINES = ("pyspark", "sqlalchemy")
 T = TypeVar("T")
 Compare = Callable[[Settings, CheckRequest], CheckResult]
 
@@ -89,12 +91,21 @@ def check(settings: Settings, request: CheckRequest, compare: Compare) -> CheckR
 def _with_duckdb(settings: Settings, request: CheckRequest) -> CheckResult:
     # Only if DuckDB checks: they take time and memory.
     from include.replay.check.run import run_check  # noqa: PLC0415
-    from include.replay.check.version_comparison import comparison_after  # noqa: PLC0415
 
     if request.mode is not Mode.INCREMENTAL:
-        # Its import takes seconds, in which the database and the network work.
-        Thread(target=great_expectations, daemon=True).start()
+        # It takes seconds, in which the database and the network work.
+        Thread(target=_import_great_expectations, daemon=True).start()
+    if request.version is None:
+        return run_check(settings, request)
+    from include.replay.check.version_comparison import comparison_after  # noqa: PLC0415
+
     return run_check(settings, request, comparison_after(settings, request))
+
+
+def _import_great_expectations() -> None:
+    # It imports these if they are there.
+    sys.modules.update(dict.fromkeys(UNUSED_ENGINES))  # type: ignore[arg-type]  # None: there is no such module
+    great_expectations()
 
 
 def _accepted(settings: Settings, request: CheckRequest, compare: Compare) -> CheckResult:
