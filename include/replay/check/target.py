@@ -27,7 +27,7 @@ class OtherEngineError(FoldlakeError):
 class CheckTarget:
     """The target of a check.
 
-    model: with the source and the start of the version.
+    model: with the source and the start of the version. topic_id: Kafka's id of the source topic.
     cut: the source's end offsets at the start of the check; cut_at_s: its time (Unix s).
     lost: source partition -> first offset still in the log, for partitions that have lost the first events that the version folds.
     """
@@ -35,6 +35,7 @@ class CheckTarget:
     settings: Settings
     model: ReadModel
     version: Version
+    topic_id: str
     cut: Offsets
     cut_at_s: float
     lost: Mapping[int, int]
@@ -50,7 +51,7 @@ class CheckTarget:
         cut_at_s = time.time()
         state = source_state(settings.kafka.bootstrap_servers, model.source_topic)
         lost = {p: first for p, first in state.starts.items() if first > model.starts.of(p)}
-        return cls(settings, model, version, state.ends, cut_at_s, lost)
+        return cls(settings, model, version, state.topic_id, state.ends, cut_at_s, lost)
 
     def table_wait_s(self, request: CheckRequest, started: datetime) -> float:
         """Return for how long after the start of a check a table may contain another version than this one, before that is a fault.

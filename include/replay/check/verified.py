@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from include.kafka.topic_state import topic_state
 from include.position import SOURCE_OFFSET, SOURCE_PARTITION, Offsets
 from include.quality.check import FullCheckNeededError, StoreName
 from include.quality.verified_tag import TableDigest, VerifiedMark, VerifiedTag, verified_by_all
@@ -51,8 +50,6 @@ class VerifiedStore(ABC):
         self._tables = tables
         self._target = target
         self._columns = ("key", *fields)
-        state = topic_state(target.settings.kafka.bootstrap_servers, target.model.source_topic)
-        self._topic_id = "" if state is None else state.topic_id
 
     def read(self, stores: Sequence[StoreName]) -> VerifiedRecords:
         """Create the table `verified` of the records, which must be of these rules and stores.
@@ -68,7 +65,7 @@ class VerifiedStore(ABC):
             raise FullCheckNeededError(
                 "key, fold or merge of the read model, or the engine, have changed since the last full check"
             )
-        if tag.topic_id != self._topic_id:
+        if tag.topic_id != self._target.topic_id:
             raise FullCheckNeededError("the source topic was created anew since the last full check")
         absent = [store for store in stores if str(store) not in tag.stores]
         if absent:
@@ -112,7 +109,7 @@ class VerifiedStore(ABC):
             target.version.number,
             target.version.fold_revision,
             self.fingerprint or "",
-            self._topic_id,
+            self._target.topic_id,
             stores,
             self._digest("kept"),
             run_id,

@@ -20,7 +20,7 @@ REQUEST = CheckRequest("balance", (StoreName.LAKE,), Mode.FULL, "test")
 def target(live_since: str) -> CheckTarget:
     version = Version(1, Stage.LIVE, 1, "balance.v1.changelog", "test", "", live_since=live_since)
     settings = Settings().changed(quality_wait_s=WAIT_S)
-    return CheckTarget(settings, READ_MODEL, version, Offsets(), 0.0, {})
+    return CheckTarget(settings, READ_MODEL, version, "", Offsets(), 0.0, {})
 
 
 @pytest.mark.parametrize(
