@@ -64,11 +64,21 @@ class EventRelation:
         connection.execute(f"CREATE TABLE {database}.{EVENTS} AS {self._query()}")
         connection.unregister("batch")
 
-    def append(self, connection: duckdb.DuckDBPyConnection, batch: pa.RecordBatch) -> None:
-        """Add events, in batches as include/replay/log_events.py yields them."""
-        connection.register("batch", batch)
-        self._insert(connection, self._query())
-        connection.unregister("batch")
+    def append(self, connection: duckdb.DuckDBPyConnection, batches: Iterable[pa.RecordBatch]) -> None:
+        """Add events, in batches as include/replay/log_events.py yields them; adds none if that raises an error.
+
+        In one transaction: a database in a file would write the rows of a small one twice.
+        """
+        connection.begin()
+        try:
+            for batch in batches:
+                connection.register("batch", batch)
+                self._insert(connection, self._query())
+                connection.unregister("batch")
+            connection.commit()
+        except BaseException:
+            connection.rollback()
+            raise
 
     def append_rows(self, connection: duckdb.DuckDBPyConnection, rows: str) -> None:
         """Add the events of a query, which has the columns of the batches, but neither `record:key` nor `record:timestamp`. Other columns of the table are null.

@@ -172,9 +172,12 @@ class _Comparison:
         )
         connection.register("batch", batch_schema(events.readers).empty_table())
         connection.execute(f"CREATE TABLE {EVENT_DATABASE}.log_hashes AS {hashed}")
+        # In one transaction: each one of a batch would write its rows twice.
+        connection.begin()
         for batch in topic_batches(self._settings, events, self._since, self._until):
             connection.register("batch", batch)
             connection.execute(f"INSERT INTO log_hashes {hashed}")
+        connection.commit()
         connection.unregister("batch")
 
     def _named(self) -> Iterator[str]:

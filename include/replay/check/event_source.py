@@ -73,8 +73,8 @@ class EventSource:
     def read_log(self, since: Offsets, until: Offsets) -> int:
         """Read the events of the log at or above the first offsets and below the second ones; return their number."""
         started_s, before = time.monotonic(), self.number
-        for batch in event_batches(self._settings, self._model, since, until):
-            self._relation.append(self._connection, batch)
+        batches = event_batches(self._settings, self._model, since, until)
+        self._relation.append(self._connection, batches)
         number = self.number - before
         LOG.info("read %s from the log in %.1f s", plural(number, "event"), time.monotonic() - started_s)
         return number

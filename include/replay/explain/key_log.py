@@ -117,8 +117,7 @@ class TableKeyLog:
 
     def add(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Add those events in batches, as event_batches yields them, that are of the key; raises what `batches` raises."""
-        for batch in batches:
-            self._events.append(self._connection, batch)
+        self._events.append(self._connection, batches)
 
     def add_rows(self, table: TableEvents, proof: TableProof) -> Offsets:
         """Add the events of the key that an event table has, as far as it is proved; return the offsets from which on the log must be read.
@@ -193,7 +192,7 @@ class TableKeyLog:
             ):
                 place = f'"{PARTITION}" = {partition} AND "{OFFSET}" = {offset}'
                 self._connection.execute(f"DELETE FROM {EVENTS} WHERE {place}")
-            self._events.append(self._connection, batch)
+            self._events.append(self._connection, [batch])
 
     def close(self) -> None:
         """See KeyLog."""

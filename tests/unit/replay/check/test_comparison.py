@@ -82,7 +82,7 @@ def append(connection: duckdb.DuckDBPyConnection, *events: tuple[str, int, int, 
         for key, partition, offset, amount in events
     ]
     if rows:
-        relation.append(connection, pa.RecordBatch.from_pylist(rows, schema=schema))
+        relation.append(connection, [pa.RecordBatch.from_pylist(rows, schema=schema)])
 
 
 def store(connection: duckdb.DuckDBPyConnection, name: str, *rows: tuple[Any, ...]) -> None:
