@@ -182,8 +182,9 @@ class NodesStore:
                     range(len(batch)), min(ANSWERS - len(left_out), ANSWERS_OF_BATCH, len(batch))
                 )
                 left_out += batch.column("key").take(pa.array(chosen, pa.int64())).to_pylist()
-                stored = batch.filter(pa.array([row not in chosen for row in range(len(batch))]))
-                place = pa.array([replica.name] * len(stored)).dictionary_encode()
+                stored = batch.filter(pa.array([row not in chosen for row in range(len(batch))], pa.bool_()))
+                # With a type: no record is left of a batch of a few.
+                place = pa.array([replica.name] * len(stored), pa.string()).dictionary_encode()
                 writer.write_batch(stored.append_column(schema.field(PLACE), place), ROW_GROUP)
         return left_out
 

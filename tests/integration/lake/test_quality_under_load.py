@@ -14,11 +14,11 @@ from include.nodes.record_client import NodeClient, PartitionReplica
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.replay.key_expectations import COMPLETE, KEY_COUNT, NO_MISSING_KEY, WHOLE_PARTITIONS
 from include.settings import Settings
-from query_api.store.lmdb import layout
 from spark_jobs.lake.live_lake import promote
 from spark_jobs.quality.run import run_check
 from stack.lifecycle import start
 from tests.support.lake.checked_ledger import failed, named
+from tests.support.node_store import NodeStore
 from tests.support.repetition import repeated
 from tests.support.stream_events import BALANCE, Ledger, random_event
 from tests.support.stream_process import EventSource, make_topics
@@ -105,50 +105,6 @@ def test_a_wrong_answer_of_a_right_record_is_found(
     assert {(failing.place, failing.key) for failing in result.failing_keys} == wrong
 
 
-class NodeStore:
-    """The first node's store of one partition, opened for writing beside its materializer.
-
-    right: the records to restore in the end.
-    """
-
-    def __init__(self, settings: Settings) -> None:
-        path = settings.home / "nodes" / "node-1" / "balance.v1"
-        self._environment = layout.open_environment(
-            path,
-            map_size_bytes=settings.node.store_map_size_mb * 2**20,
-            partitions=settings.topics.partitions,
-            readonly=False,
-        )
-        self._records = self._environment.open_db(layout.partition_database(PARTITION))
-        with self._environment.begin(db=self._records) as transaction:
-            self.right = dict(transaction.cursor())
-
-    def stored(self, key: bytes) -> bytes:
-        """Return the stored bytes of a key."""
-        with self._environment.begin(db=self._records) as transaction:
-            return bytes(transaction.get(key) or b"")
-
-    def put(self, key: bytes, stored: bytes) -> None:
-        """Store arbitrary bytes for a key."""
-        with self._environment.begin(write=True, db=self._records) as transaction:
-            transaction.put(key, stored)
-
-    def delete(self, keys: list[bytes]) -> None:
-        """Remove keys."""
-        with self._environment.begin(write=True, db=self._records) as transaction:
-            for key in keys:
-                transaction.delete(key)
-
-    def restore(self) -> None:
-        """Restore the original records."""
-        with self._environment.begin(write=True, db=self._records) as transaction:
-            for key in [k for k, _ in transaction.cursor()]:
-                transaction.delete(key)
-            for key, stored in self.right.items():
-                transaction.put(key, stored)
-        self._environment.close()
-
-
 def incremental(spark: SparkSession, settings: Settings, *stores: StoreName, number: int) -> CheckResult:
     result = run(spark, settings, *stores, number=number, mode=Mode.INCREMENTAL)
     assert result.full_check_reason == ""
@@ -181,7 +137,7 @@ def test_increments_find_faults_in_changed_records_of_one_node(
 ) -> None:
     before = run(lake_spark, nodes, StoreName.NODES)
     assert before.passed, before.verdict
-    store = NodeStore(nodes)
+    store = NodeStore(nodes, BALANCE.name, PARTITION)
     stale, lost, unchanged = sorted(store.right)[:3]
     try:
         event = random_event()
@@ -224,7 +180,7 @@ class FaultyNode:
 @pytest.fixture(scope="module")
 def faulty_node(nodes: Settings, lake_spark: SparkSession) -> Iterator[FaultyNode]:
     """Check once after planting two faults: one key's newest event is undone, and half of its partition is deleted."""
-    store = NodeStore(nodes)
+    store = NodeStore(nodes, BALANCE.name, PARTITION)
     try:
         keys = sorted(store.right)
         stale, lost = keys[0], keys[len(keys) // 2 :]
