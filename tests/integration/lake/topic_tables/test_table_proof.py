@@ -1,7 +1,6 @@
 """An event table is proved against the log once; later, only new rows are read from there, and a row that is changed is found."""
 
 from collections.abc import Callable
-from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -9,11 +8,10 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from include.lake.tables import proof_file
-from include.replay import batch_decoding
-from include.replay.avro import avro_columns
 from include.replay.table_proof import compare_with_log
 from include.settings import Settings
 from spark_jobs.event_tables import append_new
+from tests.support.faults.rounding_decoders import round_without_spark
 from tests.support.lake.event_ledger import EventLedger
 
 
@@ -126,25 +124,7 @@ def test_a_decoder_that_rounds_is_found(
     ledger = EventLedger(settings, "rounded")
     ledger.sell(0, 22)
     appended(ledger, lake_spark)
-    column_of = avro_columns.column_of
-
-    def rounding(written: object, wanted: object) -> Callable[..., pa.StructArray]:
-        read = column_of(written, wanted)  # type: ignore[arg-type] # the arguments of the original
-
-        def rounded(cursor: object) -> pa.StructArray:
-            events = read(cursor)  # type: ignore[arg-type]
-            place = events.type.get_field_index("price")
-            prices = [
-                None if price is None else price.quantize(Decimal("0.1"))
-                for price in events.field("price").to_pylist()
-            ]
-            columns = events.flatten()
-            columns[place] = pa.array(prices, events.type.field(place).type)
-            return pa.StructArray.from_arrays(columns, fields=list(events.type))
-
-        return rounded
-
-    monkeypatch.setattr(batch_decoding, "column_of", rounding)
+    round_without_spark(monkeypatch, "price")
 
     found = compare_with_log(settings, ledger.declared)
 
