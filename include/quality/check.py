@@ -27,6 +27,16 @@ class FullCheckNeededError(FoldlakeError):
     """The verified records do not suffice, or must not be used: all keys must be checked. The message says why."""
 
 
+class TableMissingError(QualityError):
+    """A Delta table whose records are to be checked does not exist; the message says what writes it."""
+
+    @classmethod
+    def of(cls, path: str, store: str, read_model: str) -> "TableMissingError":
+        """Return the error for a store."""
+        remedy = f"./foldlake compact {read_model}" if store == StoreName.LAKE else "the stage build_staging"
+        return cls(f"Table {path} does not exist yet: {remedy} writes it.")
+
+
 class UncheckableError(QualityError):
     """A check that can never run for this read model: a retry would fail in the same way."""
 

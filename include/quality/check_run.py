@@ -121,6 +121,9 @@ def exit_status(check: Callable[[], CheckResult | None]) -> int:
     except UncheckableError as error:
         LOG.error("%s", error)  # noqa: TRY400 - its message is complete without a traceback
         return UNCHECKABLE
+    except FoldlakeError as error:
+        LOG.error("the check did not complete: %s", error)  # noqa: TRY400 - its message is complete without a traceback
+        return NO_VERDICT
     except Exception as error:
         # An uncaught exception would exit with status 1, like a failed check.
         LOG.exception("the check did not complete: %s", error)  # noqa: TRY401 - Spark's errors have the cause in their first line

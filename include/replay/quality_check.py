@@ -21,7 +21,7 @@ from include.errors import (
     UnknownReadModelError,
 )
 from include.process import die_with_parent, launcher_pid, lower_priority
-from include.quality.check import CheckRequest, CheckResult, Mode, UncheckableError
+from include.quality.check import CheckRequest, CheckResult, Mode, TableMissingError, UncheckableError
 from include.quality.check_run import (
     SparkNeededError,
     SparkReason,
@@ -39,6 +39,7 @@ from include.words import plural
 LOG = logging.getLogger("foldlake.quality")
 # Spark would meet these, too.
 OF_ANY_ENGINE = (
+    TableMissingError,
     UncheckableError,
     KafkaUnavailableError,
     RegistryUnavailableError,

@@ -11,7 +11,7 @@ from include.declarations.read_model import KEY_COLUMN
 from include.lake.tagged_table import NewestTag
 from include.lake.tags import CommitTag
 from include.position import Offsets
-from include.quality.check import QualityError, StoreName
+from include.quality.check import QualityError, StoreName, TableMissingError
 from include.replay.check.readings import Reading, Replica
 from spark_jobs.lake.spark_table import newest_tag_of, table_history
 from spark_jobs.quality.session import CheckSession
@@ -44,8 +44,8 @@ class DeltaStore:
         commits = table_history(spark, path, CommitTag.from_json)
         message = f"No commit of {path} has a tag of Foldlake: find out which program wrote the table."
         if not commits:
-            message = f"Table {path} does not exist: build the {self.name} of this read model first."
-        elif [commit.delta_version for commit in commits] == [0]:
+            raise TableMissingError.of(path, self.name, self._target.model.name)
+        if [commit.delta_version for commit in commits] == [0]:
             message = (
                 f"Table {path} contains no version yet, because its first compaction has not finished: wait for it, or run "
                 f"`./foldlake compact {self._target.model.name}`."

@@ -16,6 +16,7 @@ from include.quality.check import (
     CheckResult,
     ExpectationResult,
     StoreName,
+    TableMissingError,
     UncheckableError,
     job_arguments,
 )
@@ -119,11 +120,22 @@ def test_what_duckdb_cannot_check_is_checked_by_spark(tmp_path: Path, error: Exc
     assert text in " ".join(str(refused.value).split())
 
 
-def test_without_a_server_there_is_no_verdict(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        KafkaUnavailableError("Kafka did not answer"),
+        TableMissingError.of("/lake/balance", StoreName.LAKE, "balance"),
+    ],
+)
+def test_without_a_server_or_a_table_there_is_no_verdict(
+    tmp_path: Path, error: FoldlakeError, caplog: pytest.LogCaptureFixture
+) -> None:
     settings = settings_for(tmp_path, AUTO)
-    unavailable = fails_with(KafkaUnavailableError("Kafka did not answer"))
 
-    assert exit_status(lambda: check(settings, REQUEST, unavailable)) == NO_VERDICT
+    assert exit_status(lambda: check(settings, REQUEST, fails_with(error))) == NO_VERDICT
+
+    logged = caplog.records[-1]
+    assert (logged.getMessage(), logged.exc_info) == (f"the check did not complete: {error}", None)
 
 
 @pytest.mark.parametrize("engine", [AUTO, DUCKDB])

@@ -11,7 +11,7 @@ from include.lake.sql_tables import quoted
 from include.lake.tagged_table import TaggedTable, newest_tag
 from include.lake.tags import CommitTag
 from include.position import SOURCE_OFFSET, Offsets
-from include.quality.check import StoreName
+from include.quality.check import StoreName, TableMissingError
 from include.replay.check.comparison import below
 from include.replay.check.readings import PLACE, Reading, Replica
 from include.replay.check.stores.stored_records import StoredRecords
@@ -32,7 +32,9 @@ class DeltaStore:
         self._path = path
         self._stored = stored
         table = TaggedTable.open(path, CommitTag.from_json)
-        newest = None if table is None else newest_tag(table.history)
+        if table is None:
+            raise TableMissingError.of(path, name, target.model.name)
+        newest = newest_tag(table.history)
         if newest is None:
             raise OtherEngineError(f"{path} has no commit with a tag")
         self.tag, self._version = newest.tag, newest.delta_version
