@@ -81,6 +81,8 @@ STREAM_CONFIG: dict[str, str] = (
 )
 
 LOOPBACK = "127.0.0.1"
+# The Spark master of a driver on this machine, whose number of task slots its launcher computes.
+LOCAL_MASTER = "local"
 
 
 def source_partitions(topics: TopicSettings, folders: tuple[Path, ...]) -> list[int]:

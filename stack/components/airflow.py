@@ -13,7 +13,7 @@ from include.airflow.database import database_url
 from include.airflow.names import SPARK_LAKE_CONNECTION, SPARK_STREAM_CONNECTION
 from include.errors import FoldlakeError
 from include.settings import CHECKOUT, Settings, settings_environment
-from include.spark.stream_config import stream_master
+from include.spark.stream_config import LOCAL_MASTER
 from stack.supervision.process import Process
 from stack.tools import Tools
 
@@ -37,7 +37,8 @@ def environment(settings: Settings) -> dict[str, str]:
         # Calls between Airflow's components stay on this machine, even if the user has configured a proxy.
         "NO_PROXY": ",".join(filter(None, (os.environ.get("NO_PROXY"), "127.0.0.1", "localhost"))),
         f"AIRFLOW_CONN_{SPARK_STREAM_CONNECTION.upper()}": json.dumps(
-            {"conn_type": "spark", "host": stream_master(settings)}
+            # The number of task slots depends on the declarations: the job's launcher computes it.
+            {"conn_type": "spark", "host": settings.stream.master or LOCAL_MASTER}
         ),
         f"AIRFLOW_CONN_{SPARK_LAKE_CONNECTION.upper()}": json.dumps(
             {"conn_type": "spark", "host": settings.lake.master}

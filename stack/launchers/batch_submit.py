@@ -13,6 +13,7 @@ from include.errors import FoldlakeError
 from include.process import die_with_parent, launcher_pid, lower_priority
 from include.scratch import scratch_dir
 from include.settings import Settings
+from include.spark.stream_config import LOCAL_MASTER, stream_master
 from stack.launchers.early_python import start_python
 from stack.launchers.job_client import run_in_server
 from stack.launchers.lake_jvm import lake_command
@@ -46,6 +47,9 @@ def execute(settings: Settings, environment_name: str, arguments: list[str]) -> 
     scratch = scratch_dir(settings.home / "jobs")
     try:
         master = master_of(arguments)
+        if is_stream and master == LOCAL_MASTER:
+            master = stream_master(settings)
+            arguments[arguments.index("--master") + 1] = master
         command = (
             stream_command(tools, scratch, arguments) if is_stream else submit_lake(tools, scratch, arguments)
         )

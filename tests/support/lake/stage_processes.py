@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from include.settings import CHECKOUT, Settings, settings_environment
 from include.spark.lake_config import lake_config
-from include.spark.stream_config import stream_config, stream_master
+from include.spark.stream_config import LOCAL_MASTER, stream_config
 
 
 class StageProcesses:
@@ -39,7 +39,11 @@ class StageProcesses:
         """Start a job with the stream's Spark."""
         settings = self._settings
         return self._submit(
-            "spark-submit-catch-up", stream_master(settings), stream_config(settings), job, *arguments
+            "spark-submit-catch-up",
+            settings.stream.master or LOCAL_MASTER,
+            stream_config(settings),
+            job,
+            *arguments,
         )
 
     def lake_job(self, job: str, *arguments: str) -> subprocess.Popen[bytes]:

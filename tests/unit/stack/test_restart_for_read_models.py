@@ -5,9 +5,12 @@ from pathlib import Path
 import pytest
 
 from include.settings import Settings
+from include.spark.stream_config import stream_task_slots
+from stack.components import airflow
 from stack.lifecycle import all_processes
 from stack.supervision.configuration import declarations_digest, write_configuration
 from stack.supervision.process import Process
+from tests.support.balance_copy import with_balance_copy
 
 
 @pytest.fixture
@@ -52,6 +55,18 @@ def test_the_driver_and_the_query_nodes_read_them(settings: Settings) -> None:
         "node-2-materializer",
         "stream-supervisor",
     }
+
+
+def test_a_further_read_model_does_not_change_airflow(settings: Settings) -> None:
+    folder = module(settings).parent
+    slots, before = stream_task_slots(settings), airflow.processes(settings)
+
+    with_balance_copy(settings, "further", folder)
+
+    assert stream_task_slots(settings) > slots
+    assert [(one.name, one.command, one.environment) for one in airflow.processes(settings)] == [
+        (one.name, one.command, one.environment) for one in before
+    ]
 
 
 def test_a_change_alters_only_the_definitions_of_processes_that_read_them(settings: Settings) -> None:
