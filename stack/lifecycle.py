@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from types import ModuleType
@@ -36,7 +37,9 @@ class BusyError(FoldlakeError):
 
 
 def start(settings: Settings, only: Sequence[str] = (), listener: Listener = lambda _: None) -> None:
-    """Start the stack, or only these components, and return when every process is ready. Running processes are kept.
+    """Start the stack, or only these components, and return when every process is ready.
+
+    Running processes are kept, unless their definition has changed: these are replaced in start order, those of one unit at a time.
 
     Args:
         settings: the settings of the stack.
@@ -63,13 +66,18 @@ def start(settings: Settings, only: Sequence[str] = (), listener: Listener = lam
         check_ports(process for process in wanted if process.name not in running)
         for module in selected.values():
             _call_hook(module, "check", settings)
-        supervisor.ensure_running(known, lambda names: _before_stop(settings, running.intersection(names)))
+        changes = supervisor.ensure_running(known)
+        changed = changes.changed & {process.name for process in wanted}
+        if changed or changes.removed:
+            _before_stop(settings, running & (changed | changes.removed))
+        for name in changes.removed:
+            supervisor.remove(name)
         with ThreadPoolExecutor(len(COMPONENTS)) as pool:
             prepared = {
                 name: pool.submit(_prepare, name, module, settings, listener)
                 for name, module in selected.items()
             }
-            _start_in_order(settings, supervisor, selected, prepared, listener)
+            _start_in_order(settings, supervisor, selected, prepared, changed, listener)
         for module in selected.values():
             _call_hook(module, "after_start", settings)
 
@@ -131,17 +139,39 @@ def _start_in_order(
     supervisor: Supervisor,
     components: dict[str, ModuleType],
     prepared: dict[str, Future[None]],
+    changed: AbstractSet[str],
     listener: Listener,
 ) -> None:
-    """Start the processes in start order, each as soon as its component is prepared."""
+    """Start the processes in start order, each as soon as its component is prepared, and replace the changed ones."""
     owned = [(process, name) for name, module in components.items() for process in module.processes(settings)]
     owned.sort(key=lambda pair: pair[0].start_order)
     for _, group in groupby(owned, key=lambda pair: pair[0].start_order):
         order = list(group)
         for process, owner in order:
             prepared[owner].result()
-            supervisor.start(process.name)
-        wait_until_ready(settings.home, supervisor, [process for process, _ in order], listener)
+            if process.name not in changed:
+                supervisor.start(process.name)
+        kept = [process for process, _ in order if process.name not in changed]
+        wait_until_ready(settings.home, supervisor, kept, listener)
+        outdated = (process for process, _ in order if process.name in changed)
+        for _, unit in groupby(outdated, key=lambda process: process.unit):
+            _replace(settings, supervisor, list(unit), listener)
+
+
+def _replace(
+    settings: Settings, supervisor: Supervisor, processes: list[Process], listener: Listener
+) -> None:
+    """Stop and start processes, and wait until they are ready, and serve if they have served."""
+    ready = [
+        replace(process, is_ready=process.is_serving)
+        if process.is_serving is not None and process.is_serving()
+        else process
+        for process in processes
+    ]
+    supervisor.replace(processes)
+    for process in processes:
+        supervisor.start(process.name)
+    wait_until_ready(settings.home, supervisor, ready, listener)
 
 
 def _stop_in_order(settings: Settings, supervisor: Supervisor, listener: Listener) -> None:

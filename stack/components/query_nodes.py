@@ -82,16 +82,20 @@ def _node_processes(node: Settings) -> list[Process]:
         is_ready=lambda: _is_materializer_alive(node.store_dir),
         environment=environment,
         stop_timeout_s=25,
+        unit=node.node.name,
         reads_declarations=True,
     )
     http = Process(
         name=f"{node.node.name}-http",
         command=(python, "-m", "query_api.server"),
         start_order=START_ORDER,
-        is_ready=lambda: _is_answering(node.node.port),
+        # Whether the node is alive. It is ready for lookups only once it has a version to serve.
+        is_ready=lambda: _is_ok(node.node.port, "healthz"),
         port=node.node.port,
         environment=environment,
         port_setting="FOLDLAKE_QUERY_PORTS",
+        unit=node.node.name,
+        is_serving=lambda: _is_ok(node.node.port, "readyz"),
         reads_declarations=True,
     )
     return [materializer, http]
@@ -102,9 +106,8 @@ def _is_materializer_alive(store_dir: Path) -> bool:
     return state is not None and state.age_s() < MATERIALIZER_AGE_S
 
 
-def _is_answering(port: int) -> bool:
-    """Whether the node is alive. It is ready for lookups only once it has a version to serve."""
+def _is_ok(port: int, path: str) -> bool:
     try:
-        return loopback_client().get(f"http://127.0.0.1:{port}/healthz").status_code == HTTPStatus.OK
+        return loopback_client().get(f"http://127.0.0.1:{port}/{path}").status_code == HTTPStatus.OK
     except httpx.HTTPError:
         return False

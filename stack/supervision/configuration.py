@@ -104,6 +104,11 @@ def secrets_path(home: Path) -> Path:
     return _run_dir(home) / "secrets.json"
 
 
+def descriptions_dir(home: Path) -> Path:
+    """Return the folder of the processes' descriptions."""
+    return _run_dir(home) / "processes"
+
+
 def write_configuration(settings: Settings, processes: Iterable[Process]) -> None:
     """Write supervisord's configuration for these processes, and create the folders that it refers to."""
     run = _run_dir(settings.home)
@@ -176,7 +181,8 @@ def _write_description(
 ) -> Path:
     """Write the command and the environment of a process for `exec_process`, and return the file's path.
 
-    The file name contains a digest of its content: a changed process gets a new command line, which supervisord detects.
+    The file name contains a digest of its content: a changed process gets a new command line, which supervisord detects. The file before is
+    kept, with which supervisord restarts the process until it is replaced.
     """
     described: dict[str, object] = {
         "name": process.name,
@@ -188,10 +194,8 @@ def _write_description(
         described["declarations"] = declarations_digest(settings.declaration_folders)
     description = json.dumps(described, indent=1)
     digest = hashlib.sha256(description.encode()).hexdigest()[:12]
-    path = _run_dir(settings.home) / "processes" / f"{process.name}-{digest}.json"
+    path = descriptions_dir(settings.home) / f"{process.name}-{digest}.json"
     if not path.exists():
-        for outdated in path.parent.glob(f"{process.name}-{'?' * 12}.json"):
-            outdated.unlink()
         write_atomically(path, description)
     return path
 

@@ -22,6 +22,10 @@ class Process:
     environment: added to the supervisor's own.
     port_setting: the variable that changes `port`, named in the message about a port in use.
     also_listens: variable -> port, for further ports.
+    unit: changed processes of one start order and unit are replaced together, those of the next unit when they are ready. Empty: all
+        others of the order.
+    is_serving: whether requests of users are answered, if there are any. If they were before a replacement, it is finished when
+        they are again.
     reads_settings: False for a third-party server, whose environment contains no Foldlake settings, so that a changed
         setting does not restart it.
     reads_declarations: True for a process that is restarted when a read model or an event schema is added or changed.
@@ -39,6 +43,8 @@ class Process:
     kill_as_group: bool = True
     port_setting: str = ""
     also_listens: dict[str, int] = field(default_factory=dict)
+    unit: str = ""
+    is_serving: Callable[[], bool] | None = None
     reads_settings: bool = True
     reads_declarations: bool = False
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import xmlrpc.client
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,6 +22,7 @@ from include.settings import CHECKOUT, Settings
 from include.waiting import wait_for
 from stack.supervision.configuration import (
     configuration_path,
+    descriptions_dir,
     log_path,
     secrets_path,
     socket_path,
@@ -60,6 +61,14 @@ class ProcessState:
         return self.pid is not None
 
 
+@dataclass(frozen=True)
+class Changes:
+    """The names of processes whose definition has changed, and of those that are no longer defined."""
+
+    changed: frozenset[str] = frozenset()
+    removed: frozenset[str] = frozenset()
+
+
 class Supervisor:
     """The supervisord of one home, running or not."""
 
@@ -75,22 +84,39 @@ class Supervisor:
         except SupervisorGoneError:
             return None
 
-    def ensure_running(
-        self, processes: Iterable[Process], before_stop: Callable[[list[str]], None] = lambda _: None
-    ) -> None:
-        """Start supervisord, or let the running one reload a changed configuration.
+    def ensure_running(self, processes: Iterable[Process]) -> Changes:
+        """Start supervisord, or have the running one read a changed configuration, and return what has changed.
 
-        `before_stop` is called with the names of the processes that will be stopped because their definition has
-        changed.
+        New processes are defined, and not started. Those that are no longer defined, or whose definition has changed, still run: `remove` and
+        `replace` change that.
 
         Raises:
             SupervisorError: supervisord does not start.
         """
+        is_new = self.pid() is None
+        if is_new:
+            shutil.rmtree(descriptions_dir(self._settings.home), ignore_errors=True)
         write_configuration(self._settings, processes)
-        if self.pid() is None:
+        if is_new:
             self._start()
-        else:
-            self._update(before_stop)
+            return Changes()
+        ((added, changed, removed),) = self._call("reloadConfig")
+        for name in added:
+            self._call("addProcessGroup", name)
+        return Changes(frozenset(changed), frozenset(removed))
+
+    def replace(self, processes: Iterable[Process]) -> None:
+        """Stop these processes in parallel, and define them as the configuration does; they are not started."""
+        processes = list(processes)
+        self.stop(processes)
+        for process in processes:
+            self._call("removeProcessGroup", process.name)
+            self._call("addProcessGroup", process.name)
+
+    def remove(self, name: str) -> None:
+        """Stop a process that is no longer defined, and forget it."""
+        self._call("stopProcessGroup", name)
+        self._call("removeProcessGroup", name)
 
     def states(self) -> dict[str, ProcessState]:
         """Return the state of every process, by name; empty when supervisord is not running."""
@@ -189,16 +215,6 @@ class Supervisor:
     def _answers_in_time(self) -> bool:
         return bool(wait_for(self.pid, timeout_s=START_TIMEOUT_S, poll_s=POLL_INTERVAL_S))
 
-    def _update(self, before_stop: Callable[[list[str]], None]) -> None:
-        ((added, changed, removed),) = self._call("reloadConfig")
-        if changed or removed:
-            before_stop([*changed, *removed])
-        for name in [*changed, *removed]:
-            self._call("stopProcessGroup", name)
-            self._call("removeProcessGroup", name)
-        for name in [*added, *changed]:
-            self._call("addProcessGroup", name)
-
 
 def marker(home: Path) -> str:
     """Return the value of the environment variable that identifies this home's processes."""
@@ -208,7 +224,7 @@ def marker(home: Path) -> str:
 def remove_run_files(home: Path) -> None:
     """Remove the files that are needed only while the stack is running."""
     socket_path(home).unlink(missing_ok=True)
-    shutil.rmtree(home / "run" / "processes", ignore_errors=True)
+    shutil.rmtree(descriptions_dir(home), ignore_errors=True)
     secrets_path(home).unlink(missing_ok=True)
 
 

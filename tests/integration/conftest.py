@@ -5,12 +5,16 @@ The other components that a folder's tests need run only during these tests, in 
 """
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from include.settings import Settings
 from stack.declaration_testing.session import QUICK_JIT
-from tests.support.temporary_stack import temporary_stack
+from stack.lifecycle import start
+from stack.stack_guard import guarded
+from tests.support import dummy_servers
+from tests.support.temporary_stack import temporary_settings, temporary_stack
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -39,3 +43,19 @@ def servers(keep_home: Callable[[], bool]) -> Iterator[Settings]:
 def settings(servers: Settings) -> Settings:
     """The settings of most tests: those of the shared stack, unless their folder or module overrides this fixture."""
     return servers
+
+
+@pytest.fixture
+def dummies_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
+    """Settings of a stack of dummy servers, none of which runs yet."""
+    monkeypatch.setattr("stack.lifecycle.component_modules", dummy_servers.components)
+    settings = temporary_settings(tmp_path / "home")
+    with guarded(settings):
+        yield settings
+
+
+@pytest.fixture
+def dummies(dummies_home: Settings) -> Settings:
+    """The same stack with both servers up."""
+    start(dummies_home, dummy_servers.NAMES)
+    return dummies_home

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -19,100 +18,52 @@ from confluent_kafka.admin import AdminClient
 
 from include.kafka.log_reading import log_consumer, read_tail
 from include.kafka.topics import Topic, ensure_topics
-from include.settings import CHECKOUT, Settings, settings_environment
-from stack.lifecycle import BusyError, all_processes, start, stop
-from stack.process_status import process_statuses
+from include.settings import CHECKOUT, Settings
+from stack.lifecycle import BusyError, start, stop
 from stack.stack_guard import guarded
 from stack.supervision.configuration import socket_path
 from stack.supervision.process import PortTakenError, Process
 from stack.supervision.stray_processes import find_stray_processes
 from stack.supervision.supervisor import Supervisor
 from tests.support import dummy_servers
+from tests.support.dummy_servers import NAMES, command_line, is_replaced, pid, ready, restarts
 from tests.support.http.local_http import HTTP
 from tests.support.temporary_stack import temporary_settings
 from tests.support.waiting import wait_until
 
-SERVERS = ("kafka", "registry")
-
-
-def ready(settings: Settings, name: str) -> bool:
-    return next(process for process in all_processes(settings) if process.name == name).is_ready()
-
-
-def restarts(settings: Settings, name: str) -> int:
-    return next(status.restarts for status in process_statuses(settings) if status.name == name)
-
-
-def pid(settings: Settings, name: str) -> int:
-    found = Supervisor(settings).states()[name].pid
-    assert found is not None
-    return found
-
-
-def command_line(settings: Settings, *arguments: str) -> subprocess.Popen[str]:
-    """Run the command line with the dummy servers."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.support.dummy_servers", *arguments],
-        env={**os.environ, **settings_environment(settings), "PYTHONPATH": str(CHECKOUT)},
-        cwd=CHECKOUT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-def is_replaced(settings: Settings, name: str, killed: int) -> bool:
-    return Supervisor(settings).states()[name].pid not in {None, killed} and ready(settings, name)
-
 
 @pytest.fixture
-def new_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
-    """Settings of a stack of dummy servers, none of which runs yet."""
-    monkeypatch.setattr("stack.lifecycle.component_modules", dummy_servers.components)
-    settings = temporary_settings(tmp_path / "home")
-    with guarded(settings):
-        yield settings
-
-
-@pytest.fixture
-def running(new_home: Settings) -> Settings:
-    """The same stack with both servers up."""
-    start(new_home, SERVERS)
-    return new_home
-
-
-@pytest.fixture
-def half_started(new_home: Settings) -> Settings:
+def half_started(dummies_home: Settings) -> Settings:
     """The same stack after a start that was killed with -9 while waiting for the servers."""
-    dummy_servers.hold_back(new_home)
-    with command_line(new_home, "up", "--only", "kafka,registry") as up:
+    dummy_servers.hold_back(dummies_home)
+    with command_line(dummies_home, "up", "--only", "kafka,registry") as up:
         try:
             wait_until(
-                lambda: all(Supervisor(new_home).states()[name].is_running for name in SERVERS),
+                lambda: all(Supervisor(dummies_home).states()[name].is_running for name in NAMES),
                 "both servers run",
             )
         finally:
             up.kill()
-    dummy_servers.release(new_home)
-    return new_home
+    dummy_servers.release(dummies_home)
+    return dummies_home
 
 
-def test_starting_what_is_up_changes_nothing(running: Settings) -> None:
-    before = {name: pid(running, name) for name in SERVERS}
+def test_starting_what_is_up_changes_nothing(dummies: Settings) -> None:
+    before = {name: pid(dummies, name) for name in NAMES}
 
-    start(running, SERVERS)
+    start(dummies, NAMES)
 
-    assert {name: pid(running, name) for name in SERVERS} == before
+    assert {name: pid(dummies, name) for name in NAMES} == before
 
 
-def test_a_killed_server_comes_back_and_its_restart_is_counted(running: Settings) -> None:
-    killed, other = pid(running, "kafka"), pid(running, "registry")
+def test_a_killed_server_comes_back_and_its_restart_is_counted(dummies: Settings) -> None:
+    killed, other = pid(dummies, "kafka"), pid(dummies, "registry")
 
     os.kill(killed, signal.SIGKILL)
 
-    wait_until(lambda: is_replaced(running, "kafka", killed), "another server is up")
-    assert pid(running, "registry") == other
-    assert (restarts(running, "kafka"), restarts(running, "registry")) == (1, 0)
+    wait_until(lambda: is_replaced(dummies, "kafka", killed), "another server is up")
+    assert pid(dummies, "registry") == other
+    assert (restarts(dummies, "kafka"), restarts(dummies, "registry")) == (1, 0)
 
 
 def test_a_killed_broker_comes_back_with_what_it_acknowledged(settings: Settings) -> None:
@@ -147,52 +98,52 @@ def test_a_killed_registry_comes_back_with_the_schemas_it_acknowledged(settings:
     assert found["id"] == registered["id"]
 
 
-def test_a_process_whose_settings_changed_is_restarted_and_the_others_are_not(running: Settings) -> None:
-    kafka, registry = pid(running, "kafka"), pid(running, "registry")
+def test_a_process_whose_settings_changed_is_restarted_and_the_others_are_not(dummies: Settings) -> None:
+    kafka, registry = pid(dummies, "kafka"), pid(dummies, "registry")
 
-    start(running.changed(kafka_heap_mb=400), SERVERS)
+    start(dummies.changed(kafka_heap_mb=400), NAMES)
 
-    assert pid(running, "kafka") != kafka
-    assert pid(running, "registry") == registry
-
-
-def test_stopping_leaves_no_process_and_stopping_again_does_nothing(running: Settings) -> None:
-    assert stop(running) == 0
-    assert find_stray_processes(running.home) == []
-    assert stop(running) == 0
+    assert pid(dummies, "kafka") != kafka
+    assert pid(dummies, "registry") == registry
 
 
-def test_a_stop_that_fails_leaves_no_process(running: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stopping_leaves_no_process_and_stopping_again_does_nothing(dummies: Settings) -> None:
+    assert stop(dummies) == 0
+    assert find_stray_processes(dummies.home) == []
+    assert stop(dummies) == 0
+
+
+def test_a_stop_that_fails_leaves_no_process(dummies: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_settings: Settings) -> list[Process]:
         raise ImportError("a component's module is broken")
 
     monkeypatch.setattr("stack.lifecycle.all_processes", fail)
 
     with pytest.raises(ImportError):
-        stop(running)
+        stop(dummies)
 
-    assert find_stray_processes(running.home) == []
+    assert find_stray_processes(dummies.home) == []
 
 
-def test_after_the_supervisor_was_killed_a_stop_leaves_no_process(running: Settings) -> None:
-    supervisord = Supervisor(running).pid()
+def test_after_the_supervisor_was_killed_a_stop_leaves_no_process(dummies: Settings) -> None:
+    supervisord = Supervisor(dummies).pid()
     assert supervisord is not None
     os.kill(supervisord, signal.SIGKILL)
 
-    assert stop(running) == 2
-    assert find_stray_processes(running.home) == []
+    assert stop(dummies) == 2
+    assert find_stray_processes(dummies.home) == []
 
 
-def test_after_the_supervisor_was_killed_a_start_restarts_everything(running: Settings) -> None:
-    orphan = pid(running, "kafka")
-    supervisord = Supervisor(running).pid()
+def test_after_the_supervisor_was_killed_a_start_restarts_everything(dummies: Settings) -> None:
+    orphan = pid(dummies, "kafka")
+    supervisord = Supervisor(dummies).pid()
     assert supervisord is not None
     os.kill(supervisord, signal.SIGKILL)
 
-    start(running, SERVERS)
+    start(dummies, NAMES)
 
     assert not psutil.pid_exists(orphan)
-    assert all(ready(running, name) for name in SERVERS)
+    assert all(ready(dummies, name) for name in NAMES)
 
 
 def test_a_stop_ends_every_process_of_a_start_that_was_killed_halfway(
@@ -206,49 +157,51 @@ def test_a_stop_ends_every_process_of_a_start_that_was_killed_halfway(
 
 
 def test_a_start_continues_where_a_killed_one_stopped(half_started: Settings) -> None:
-    before = {name: pid(half_started, name) for name in SERVERS}
+    before = {name: pid(half_started, name) for name in NAMES}
 
-    start(half_started, SERVERS)
+    start(half_started, NAMES)
 
-    assert all(ready(half_started, name) for name in SERVERS)
-    assert {name: pid(half_started, name) for name in SERVERS} == before
+    assert all(ready(half_started, name) for name in NAMES)
+    assert {name: pid(half_started, name) for name in NAMES} == before
 
 
-def test_one_start_at_a_time(new_home: Settings) -> None:
-    dummy_servers.hold_back(new_home)
-    with command_line(new_home, "up", "--only", "kafka,registry") as up:
+def test_one_start_at_a_time(dummies_home: Settings) -> None:
+    dummy_servers.hold_back(dummies_home)
+    with command_line(dummies_home, "up", "--only", "kafka,registry") as up:
         try:
-            wait_until(lambda: Supervisor(new_home).pid() is not None, "the supervisor runs")
+            wait_until(lambda: Supervisor(dummies_home).pid() is not None, "the supervisor runs")
             with pytest.raises(BusyError, match=str(up.pid)):
-                start(new_home, SERVERS)
+                start(dummies_home, NAMES)
         finally:
             up.kill()
 
 
-def test_a_taken_port_is_reported_with_its_holder_and_the_setting_that_changes_it(new_home: Settings) -> None:
-    with socket.create_server(("127.0.0.1", new_home.kafka.port)), command_line(new_home, "up") as up:
+def test_a_taken_port_is_reported_with_its_holder_and_the_setting_that_changes_it(
+    dummies_home: Settings,
+) -> None:
+    with socket.create_server(("127.0.0.1", dummies_home.kafka.port)), command_line(dummies_home, "up") as up:
         output, _ = up.communicate()
 
     assert up.returncode == 1
-    assert f"Port {new_home.kafka.port}, needed by kafka, is in use by pid {os.getpid()}" in output
+    assert f"Port {dummies_home.kafka.port}, needed by kafka, is in use by pid {os.getpid()}" in output
     assert "set FOLDLAKE_KAFKA_PORT to a free port" in output
-    assert find_stray_processes(new_home.home) == []
+    assert find_stray_processes(dummies_home.home) == []
 
 
-def test_a_taken_port_is_found_before_anything_starts(new_home: Settings) -> None:
+def test_a_taken_port_is_found_before_anything_starts(dummies_home: Settings) -> None:
     with (
-        socket.create_server(("127.0.0.1", new_home.registry.port)),
+        socket.create_server(("127.0.0.1", dummies_home.registry.port)),
         pytest.raises(PortTakenError, match="FOLDLAKE_REGISTRY_PORT"),
     ):
-        start(new_home, SERVERS)
+        start(dummies_home, NAMES)
 
-    assert Supervisor(new_home).pid() is None
+    assert Supervisor(dummies_home).pid() is None
 
 
-def test_other_homes_are_left_alone(running: Settings, settings: Settings) -> None:
+def test_other_homes_are_left_alone(dummies: Settings, settings: Settings) -> None:
     before = pid(settings, "kafka")
 
-    stop(running)
+    stop(dummies)
 
     assert pid(settings, "kafka") == before
     assert ready(settings, "kafka")

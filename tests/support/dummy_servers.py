@@ -3,16 +3,21 @@
 The module also runs as a program, which is the command line with these servers: `python -m tests.support.dummy_servers up`.
 """
 
+import os
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from cli.__main__ import main
-from include.settings import Settings
+from include.settings import CHECKOUT, Settings, settings_environment
 from stack import lifecycle
+from stack.process_status import process_statuses
 from stack.supervision.process import Process
+from stack.supervision.supervisor import Supervisor
 from stack.tools import Tools
 
 LISTEN = """
@@ -34,7 +39,7 @@ class DummyServer:
 
     name: str
     port: Callable[[Settings], int]
-    heap_mb: Callable[[Settings], int] = lambda _: 0
+    heap_mb: Callable[[Settings], int]
 
     def prepare(self, _settings: Settings) -> None:
         """Do nothing: the server has no files."""
@@ -51,6 +56,7 @@ class DummyServer:
                 is_ready=lambda: not _hold_file(settings).exists() and listens(port),
                 port=port,
                 port_setting=f"FOLDLAKE_{self.name.upper()}_PORT",
+                unit=self.name,
                 reads_settings=False,
             )
         ]
@@ -58,8 +64,13 @@ class DummyServer:
 
 SERVERS = (
     DummyServer("kafka", lambda settings: settings.kafka.port, lambda settings: settings.kafka.heap_mb),
-    DummyServer("registry", lambda settings: settings.registry.port),
+    DummyServer(
+        "registry", lambda settings: settings.registry.port, lambda settings: settings.topics.partitions
+    ),
 )
+
+
+NAMES = tuple(server.name for server in SERVERS)
 
 
 def components() -> dict[str, DummyServer]:
@@ -83,6 +94,40 @@ def listens(port: int) -> bool:
     with closing(socket.socket()) as client:
         client.settimeout(CONNECT_TIMEOUT_S)
         return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def ready(settings: Settings, name: str) -> bool:
+    """Whether a server is ready."""
+    return next(process for process in lifecycle.all_processes(settings) if process.name == name).is_ready()
+
+
+def restarts(settings: Settings, name: str) -> int:
+    """Return how often a server has been restarted."""
+    return next(status.restarts for status in process_statuses(settings) if status.name == name)
+
+
+def pid(settings: Settings, name: str) -> int:
+    """Return the id of a server's process."""
+    found = Supervisor(settings).states()[name].pid
+    assert found is not None
+    return found
+
+
+def command_line(settings: Settings, *arguments: str) -> subprocess.Popen[str]:
+    """Run the command line with the dummy servers."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.support.dummy_servers", *arguments],
+        env={**os.environ, **settings_environment(settings), "PYTHONPATH": str(CHECKOUT)},
+        cwd=CHECKOUT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def is_replaced(settings: Settings, name: str, killed: int) -> bool:
+    """Whether another process than the one that was killed is ready."""
+    return Supervisor(settings).states()[name].pid not in {None, killed} and ready(settings, name)
 
 
 def install() -> None:

@@ -60,13 +60,13 @@ def test_the_registry_is_ready_once_it_has_the_compatibility_rule(port: int) -> 
 
 
 def test_a_node_is_ready_when_its_health_page_returns_200(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert query_nodes._is_answering(port)
+    assert query_nodes._is_ok(port, "healthz")
     monkeypatch.setattr(Servers, "healthz_status", 503)
-    assert not query_nodes._is_answering(port)
+    assert not query_nodes._is_ok(port, "healthz")
 
 
 def test_a_server_that_is_down_is_not_ready() -> None:
     (port,) = free_ports(1)
 
     assert not registry._is_ready(port)
-    assert not query_nodes._is_answering(port)
+    assert not query_nodes._is_ok(port, "healthz")

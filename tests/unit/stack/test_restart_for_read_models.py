@@ -8,9 +8,10 @@ from include.settings import Settings
 from include.spark.stream_config import stream_task_slots
 from stack.components import airflow
 from stack.lifecycle import all_processes
-from stack.supervision.configuration import declarations_digest, write_configuration
+from stack.supervision.configuration import declarations_digest
 from stack.supervision.process import Process
 from tests.support.balance_copy import with_balance_copy
+from tests.support.written_descriptions import written_descriptions
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def test_the_digest_changes_with_names_and_contents(settings: Settings) -> None:
     assert declarations_digest(settings.declaration_folders) == empty
 
 
-def test_the_driver_and_the_query_nodes_read_them(settings: Settings) -> None:
+def test_the_query_nodes_read_them(settings: Settings) -> None:
     assert {process.name for process in all_processes(settings) if process.reads_declarations} == {
         "node-1-http",
         "node-1-materializer",
@@ -70,16 +71,12 @@ def test_a_further_read_model_does_not_change_airflow(settings: Settings) -> Non
 
 
 def test_a_change_alters_only_the_definitions_of_processes_that_read_them(settings: Settings) -> None:
-    def definitions() -> dict[str, str]:
-        write_configuration(
-            settings,
-            (
-                Process(name, ("/bin/true",), 1, bool, reads_declarations=name == "reader")
-                for name in ("reader", "other")
-            ),
-        )
-        files = (settings.home / "run" / "processes").glob("*.json")
-        return {path.name.partition("-")[0]: path.name for path in files}
+    def definitions() -> dict[str, Path]:
+        processes = [
+            Process(name, ("/bin/true",), 1, bool, reads_declarations=name == "reader")
+            for name in ("reader", "other")
+        ]
+        return written_descriptions(settings, processes)
 
     before = definitions()
     module(settings).write_text("READ_MODEL = 1")
@@ -87,3 +84,5 @@ def test_a_change_alters_only_the_definitions_of_processes_that_read_them(settin
 
     assert after["reader"] != before["reader"]
     assert after["other"] == before["other"]
+    # supervisord restarts the process with it until it is replaced.
+    assert before["reader"].exists()

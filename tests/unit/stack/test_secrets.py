@@ -12,6 +12,7 @@ from stack.lifecycle import all_processes
 from stack.supervision import exec_process
 from stack.supervision.configuration import configuration_path, secrets_path, write_configuration
 from stack.supervision.process import Process
+from tests.support.written_descriptions import written_descriptions
 
 SECRETS = {
     "airflow_password": "correct horse",
@@ -27,9 +28,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def descriptions(settings: Settings) -> dict[str, Path]:
-    write_configuration(settings, all_processes(settings))
-    files = (settings.home / "run" / "processes").glob("*.json")
-    return {json.loads(path.read_text())["name"]: path for path in files}
+    return written_descriptions(settings, all_processes(settings))
 
 
 def test_no_generated_file_but_one_contains_a_secret(settings: Settings) -> None:

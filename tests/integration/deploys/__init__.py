@@ -1,0 +1,1 @@
+"""`./foldlake up` on a running stack: what it replaces, and what goes on meanwhile."""
