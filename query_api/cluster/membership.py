@@ -5,7 +5,8 @@ not change when another version is promoted. The member fetches no records.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Collection, Iterable
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
@@ -17,6 +18,8 @@ from query_api.errors import FencedError
 HEARTBEAT_INTERVAL_MS = 1500
 METADATA_REFRESH_MS = 5000
 POLL_S = 0.2
+# A join takes a second; longer while another member is away.
+JOIN_TIMEOUT_S = 15.0
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +32,7 @@ class Membership:
         self._topics: frozenset[str] = frozenset()
         self.assigned: frozenset[tuple[str, int]] = frozenset()
         self.has_joined = False
+        self._change_at_s = 0.0
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap_servers,
@@ -52,10 +56,19 @@ class Membership:
         """Whether the node has asked to join the group."""
         return bool(self._topics)
 
-    def subscribe(self, topics: Iterable[str]) -> None:
-        """Join the group for these topics; does nothing if they have not changed."""
+    def subscribe(self, topics: Iterable[str], before: Collection[str] = ()) -> None:
+        """Join the group for these topics; does nothing if they have not changed.
+
+        before: those of the previous process of this node. Kafka does not rebalance when a static member joins again, even for other topics:
+        it first joins for those that it had, and the others are a change of its subscription.
+        """
         wanted = frozenset(topics)
         if not wanted or wanted == self._topics:
+            return
+        if not self._topics:
+            wanted = wanted.intersection(before) or wanted
+            self._change_at_s = time.monotonic() + JOIN_TIMEOUT_S
+        elif not self.has_joined and time.monotonic() < self._change_at_s:
             return
         self._consumer.subscribe(
             sorted(wanted), on_assign=self._assign, on_revoke=self._revoke, on_lost=self._lose

@@ -185,7 +185,10 @@ class Materializer:
         view = self._view
         if view is not None:
             if self._membership.is_joining or self._may_join():
-                self._membership.subscribe(t for t in set(self._source_topics.values()) if t in view.topics)
+                self._membership.subscribe(
+                    (topic for topic in set(self._source_topics.values()) if topic in view.topics),
+                    before={model.source_topic for model in self._previous.models.values() if model.owners},
+                )
             self._versions.step(view)
             for follower in self._versions.running.values():
                 follower.observe_ends(view.ends_of(follower.reference.changelog_topic), view.ends_read_at)
