@@ -43,6 +43,7 @@ def run(
     )
     from include.settings import Settings
     from include.stream import driver_launch, launch_failures
+    from include.stream.driver_configuration import rejected_change
     from stack.components.stream import missing_supervisor
     from stack.process_status import process_statuses
     from stack.supervision.configuration import configuration_path
@@ -54,6 +55,7 @@ def run(
     processes = [] if in_container else process_statuses(settings)
     stream = _stream(settings, processes)
     failed_launches = launch_failures.read(settings.home)
+    rejected = rejected_change(settings.home)
     broken = _broken_modules(settings)
     verified = _verified(settings, processes)
     checks = _checks(settings)
@@ -79,6 +81,7 @@ def run(
             "verified": [asdict(store) for store in verified],
             "last_checks": [asdict(check) for check in checks],
             "left_out": broken,
+            "rejected_change": rejected,
             "failed_launches": None if failed_launches is None else asdict(failed_launches),
         }
         print(json.dumps(document, indent=2, default=str))
@@ -95,7 +98,10 @@ def run(
             console.print(process_table(processes))
         if not in_container and all(process.pid is None for process in processes):
             console.print("The stack is not up: `./foldlake up` starts it.", highlight=False)
-        notes: dict[str, object] = {"standby pid": standby_pid}
+        notes: dict[str, object] = {
+            "standby pid": standby_pid,
+            **({"rejected change": rejected} if rejected else {}),
+        }
         notes |= {f"placement of {name}": placement for name, placement in placements.items()}
         console.print(stream_table(stream, {**notes, **supervisor}))
         if verified:

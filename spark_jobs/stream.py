@@ -11,7 +11,7 @@ from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavail
 from include.process import die_with_parent
 from include.settings import Settings
 from include.spark.stream_config import stream_config, stream_task_slots
-from include.stream.driver_launch import is_standby, wait_for_turn
+from include.stream.driver_launch import is_for_handover, is_standby, wait_for_turn
 from include.waiting import wait_for
 from spark_jobs.runtime.session import configure_logging, spark_session
 from spark_jobs.streaming.progress import ProgressPublisher, add_progress_listener
@@ -55,6 +55,8 @@ def main() -> int:
             driver = StreamDriver(spark, queries, publisher, discovery.workers())
             if is_standby():
                 queries.prepare()
+                if is_for_handover():
+                    queries.require_startable()
                 warm_up(spark, context.consumer, [query.spec for query in queries])
                 wait_for_turn()
             stop_on_signals(driver)

@@ -20,7 +20,8 @@ from stack.supervision.stray_processes import end_stray_processes
 from stack.supervision.supervisor import Supervisor, remove_run_files
 
 # Each name is a module of stack/components with the functions `prepare(settings)` and `processes(settings)`, and
-# optionally `check(settings)`, which raises before anything is started, `after_start(settings)` and `before_stop(settings)`.
+# optionally `check(settings)`, which raises before anything is started, `after_start(settings)` and `before_stop(settings)`, and
+# `update(settings, listener)`, which is called before processes with a higher start order than UPDATE_ORDER are started or replaced.
 # The value is the settings variable for an external server; if it is set, the embedded server is not started.
 COMPONENTS = {
     "kafka": "kafka_bootstrap",
@@ -51,6 +52,7 @@ def start(settings: Settings, only: Sequence[str] = (), listener: Listener = lam
         PortTakenError: another process listens on a port.
         StartError: a process did not become ready in time.
         BusyError: another process is starting or stopping this stack.
+        HandoverError: a stream driver with the changed settings or declarations has failed; the present one stays.
     """
     with private_umask(), _home_lock(settings.home):
         supervisor = Supervisor(settings)
@@ -145,7 +147,11 @@ def _start_in_order(
     """Start the processes in start order, each as soon as its component is prepared, and replace the changed ones."""
     owned = [(process, name) for name, module in components.items() for process in module.processes(settings)]
     owned.sort(key=lambda pair: pair[0].start_order)
-    for _, group in groupby(owned, key=lambda pair: pair[0].start_order):
+    updates = {name: module for name, module in components.items() if hasattr(module, "update")}
+    for start_order, group in groupby(owned, key=lambda pair: pair[0].start_order):
+        for name in [name for name, module in updates.items() if start_order > module.UPDATE_ORDER]:
+            prepared[name].result()
+            updates.pop(name).update(settings, listener)
         order = list(group)
         for process, owner in order:
             prepared[owner].result()

@@ -18,7 +18,7 @@ from stack.supervision.supervisor import ProcessState, Supervisor
 
 @dataclass(frozen=True)
 class Progress:
-    """One step of a component or a process: `state` is preparing, prepared, starting, ready, stopping or stopped.
+    """One step of a component or a process: `state` is preparing, prepared, getting ready, starting, ready, stopping or stopped.
 
     `elapsed_s` is the time since the previous step.
     """

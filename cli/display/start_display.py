@@ -35,6 +35,7 @@ def _password(home: Path, airflow: AirflowSettings) -> str:
 
 STATE_LABELS = {
     "preparing": "[dim]preparing[/dim]",
+    "getting ready": "[yellow]getting ready[/yellow]",
     "starting": "[yellow]starting[/yellow]",
     "ready": "[green]ready[/green]",
     "stopping": "[yellow]stopping[/yellow]",

@@ -22,6 +22,8 @@ LOCK_WAIT_S = 5.0
 LOG = logging.getLogger(__name__)
 # Variable with the path of the file that appears when the standby driver has the lock. Unset: the driver has the lock already.
 TURN_FILE = "STREAM_TURN_FILE"
+# Variable that is set for a standby driver with another configuration than the driver: it ends if it could not replace the driver.
+HANDOVER = "STREAM_HANDOVER"
 POLL_INTERVAL_S = 0.02
 # What a standby driver writes to the log when it is ready.
 READY = "standby: ready"
@@ -147,6 +149,11 @@ def _report_path(home: Path) -> Path:
 def is_standby() -> bool:
     """Whether this driver waits for its turn."""
     return _turn_file() is not None
+
+
+def is_for_handover() -> bool:
+    """Whether this standby driver has another configuration than the driver, and is to replace it."""
+    return bool(os.environ.get(HANDOVER))
 
 
 def wait_for_turn() -> None:

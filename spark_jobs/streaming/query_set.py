@@ -7,15 +7,18 @@ from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
 
 from confluent_kafka import Consumer
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import spark_jobs.streaming.specs
 from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavailableError
 from include.stream.query_reports import CONTINUOUS, Phase
 from include.stream.slot_planning import queries_with_slots
+from spark_jobs.streaming.error_summary import error_summary
 from spark_jobs.streaming.query_spec import QuerySpec
+from spark_jobs.streaming.query_start import analyse
 from spark_jobs.streaming.stream_context import StreamContext
-from spark_jobs.streaming.supervised_query import SupervisedQuery
+from spark_jobs.streaming.supervised_query import QueryFailedError, SupervisedQuery
 from spark_jobs.streaming.workers.driver_worker import DriverWorker
 
 LOG = logging.getLogger(__name__)
@@ -75,6 +78,21 @@ class QuerySet:
         self.reconcile()
         for query in self:
             query.prepare()
+
+    def require_startable(self) -> None:
+        """Raise QueryFailedError, which names every essential query that is not prepared or that Spark does not accept."""
+        problems = {query.name: self._problem(query) for query in self if query.is_essential}
+        if found := [f"query {name}: {problem}" for name, problem in problems.items() if problem]:
+            raise QueryFailedError("; ".join(found))
+
+    def _problem(self, query: SupervisedQuery) -> str:
+        if not query.prepare():
+            return query.last_error
+        try:
+            analyse(self._spark, query.spec, query.spec.schemas.schema_ids)
+        except PySparkException as error:
+            return error_summary(error)
+        return ""
 
     def poll(self) -> None:
         """Poll the queries that have task slots; raises QueryFailedError when an essential one has failed too often."""

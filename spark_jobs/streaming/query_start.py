@@ -39,6 +39,11 @@ def start_real_time(spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds)
     return query
 
 
+def analyse(spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds) -> None:
+    """Have Spark analyse the query, without starting it; raises the error of Spark if it does not accept the query."""
+    _batch_writer(spark, spec, schema_ids)
+
+
 def _batch_writer(spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds) -> DataStreamWriter:
     spark.conf.set(COMMITS_PER_SNAPSHOT_SETTING, BATCHES_PER_SNAPSHOT)
     # All partitions up to their ends: a watermark that moves between two batches would be ahead of a partition that is read more slowly.

@@ -1,19 +1,29 @@
-"""The stream driver's supervisor, and the graceful stop of the stream."""
+"""The stream driver's supervisor, the change of the driver's configuration, and the graceful stop of the stream."""
 
+import time
 from contextlib import suppress
 from pathlib import Path
 
 from include.airflow.client import AirflowApi, AirflowUnavailableError, RunState, airflow_api
 from include.airflow.names import STREAM_DAG
+from include.errors import FoldlakeError, KafkaUnavailableError
+from include.kafka.topics import dead_letter_topic
 from include.settings import CHECKOUT, AirflowSettings, Settings
-from include.stream import driver_launch, launch_failures
+from include.stream import driver_configuration, driver_launch, launch_failures
+from include.stream.driver_configuration import DriverConfiguration, Handover, HandoverReport
+from include.stream.query_reports import FOLDING, Phase, read_queries
 from include.waiting import retry, wait_for
 from stack.launchers import stream_driver, stream_supervisor
+from stack.launchers.driver_handover import READY_TIMEOUT_S
+from stack.readiness import Listener, Progress
+from stack.supervision.configuration import declarations_digest
 from stack.supervision.process import Process
 from stack.tools import Tools
 
 STREAM_SUPERVISOR = "stream-supervisor"
 START_ORDER = 30
+# After Kafka and the registry, before the query nodes: they keep their configuration if the new driver fails.
+UPDATE_ORDER = 10
 # The time limit for the driver's task to end.
 RUN_END_TIMEOUT_S = 15.0
 POLL_INTERVAL_S = 0.2
@@ -21,9 +31,100 @@ POLL_INTERVAL_S = 0.2
 FIRST_ANSWER_S = 60.0
 
 
+# Longer than the stream supervisor waits for a new driver.
+HANDOVER_TIMEOUT_S = READY_TIMEOUT_S + 60.0
+# A driver that has taken over folds within seconds; one that had to be launched without a standby, in half a minute.
+FOLD_TIMEOUT_S = 180.0
+
+
+class HandoverError(FoldlakeError):
+    """The stream driver could not be replaced by one with the changed settings or declarations."""
+
+    @classmethod
+    def rejected(cls, error: str, output: str) -> "HandoverError":
+        """Return the error for a new driver that has failed."""
+        end = f" The end of its output:\n{output.rstrip()}" if output else ""
+        return cls(
+            f"A stream driver with the changed settings or declarations has failed: {error.removesuffix('.')}. The one with those before goes on. "
+            f"Hint: correct the cause, then run `./foldlake up` again.{end}"
+        )
+
+
 def prepare(settings: Settings) -> None:
-    """Create the folder of the driver's files."""
+    """Create the folder of the driver's files, and write the driver's configuration."""
     stream_driver.directory(settings.home).mkdir(parents=True, exist_ok=True)
+    _request(settings)
+
+
+def update(settings: Settings, listener: Listener) -> None:
+    """Have the stream supervisor replace the driver if its settings or declarations have changed, and wait until the new one folds.
+
+    Raises HandoverError.
+    """
+    # Again: a new driver may have failed since, for example because Kafka was being replaced.
+    wanted = _request(settings)
+    if not stream_supervisor.is_running(settings.home):
+        return
+    began_s = time.monotonic()
+
+    def show(_waited_s: float) -> None:
+        listener(Progress("stream-driver", "getting ready", 0))
+
+    report = wait_for(
+        lambda: _outcome(settings.home, wanted.request),
+        timeout_s=HANDOVER_TIMEOUT_S,
+        poll_s=POLL_INTERVAL_S,
+        while_waiting=show,
+        log_interval_s=POLL_INTERVAL_S,
+    )
+    if report is None:
+        raise HandoverError(
+            "The stream supervisor has not replaced the stream driver in time. Hint: `./foldlake logs stream-supervisor` shows why."
+        )
+    if report.is_new:
+        listener(Progress("stream-driver", "starting", 0))
+        _wait_until_folding(settings, wanted.request)
+        listener(Progress("stream-driver", "ready", time.monotonic() - began_s))
+
+
+def _request(settings: Settings) -> DriverConfiguration:
+    return driver_configuration.request(settings, declarations_digest(settings.declaration_folders))
+
+
+def _outcome(home: Path, request: str) -> HandoverReport | None:
+    """Return the report of a change when it is done; None while it is under way. Raises HandoverError when it has failed."""
+    report = driver_configuration.read_report(home)
+    if report is not None and report.request == request:
+        if report.state == Handover.FAILED:
+            raise HandoverError.rejected(report.error, report.output)
+        return report if report.state == Handover.DONE else None
+    return None
+
+
+def _wait_until_folding(settings: Settings, request: str) -> None:
+    """Wait until the queries of the new driver have started; raises HandoverError when it fails meanwhile, or does not fold in time."""
+
+    def is_folding() -> bool:
+        _outcome(settings.home, request)
+        driver = stream_driver.running(settings.home)
+        python = None if driver is None else driver.python()
+        try:
+            queries = read_queries(settings.kafka.bootstrap_servers)
+        except KafkaUnavailableError:
+            return False
+        phases = {
+            query.phase
+            for query in queries
+            if python is not None and query.is_running and query.driver_pid == python.pid
+            # Dead letters wait until everything is folded, which may take long.
+            if query.query != dead_letter_topic(query.source_topic)
+        }
+        return bool(phases & FOLDING) and Phase.STARTING not in phases
+
+    if not wait_for(is_folding, timeout_s=FOLD_TIMEOUT_S, poll_s=POLL_INTERVAL_S):
+        raise HandoverError(
+            f"The new stream driver does not fold after {FOLD_TIMEOUT_S:.0f} s. Hint: `./foldlake status` shows its queries."
+        )
 
 
 def processes(settings: Settings) -> list[Process]:
@@ -34,10 +135,15 @@ def processes(settings: Settings) -> list[Process]:
             command=(str(Tools(settings.tools).main_python), "-m", "stack.launchers.stream_supervisor"),
             start_order=START_ORDER,
             is_ready=lambda: stream_supervisor.is_running(settings.home),
-            environment={"PYTHONPATH": str(CHECKOUT)},
+            # The settings are in the driver's configuration: a change does not restart the stream supervisor, with which the driver ends.
+            environment={
+                "PYTHONPATH": str(CHECKOUT),
+                "PYTHONUNBUFFERED": "1",
+                "FOLDLAKE_HOME": str(settings.home),
+            },
             # Longer than the driver's own time limit.
             stop_timeout_s=int(stream_supervisor.STOP_TIMEOUT_S) + 10,
-            reads_declarations=True,
+            reads_settings=False,
         )
     ]
 

@@ -4,12 +4,15 @@ Run by its supervisor, not imported: the configuration depends on the read model
 """
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
-from include.errors import FoldlakeError
+from include.declarations.load import load_catalog
+from include.errors import FoldlakeError, ReadModelError
 from include.settings import CHECKOUT, Settings
 from include.spark.stream_config import stream_config, stream_master
+from include.stream.driver_launch import HANDOVER
 from stack.launchers import spark_submit
 
 
@@ -22,9 +25,17 @@ def main() -> None:
     options.add_argument(
         "--standby", action="store_true", help="get ready, and fold when the driver has ended"
     )
+    options.add_argument(
+        "--handover",
+        action="store_true",
+        help="with --standby: fail unless every declaration and essential query can be used",
+    )
     chosen = options.parse_args()
     settings = Settings()
     try:
+        if chosen.handover:
+            os.environ[HANDOVER] = "true"
+            _require_all(settings)
         arguments = [
             *("--master", stream_master(settings)),
             *(f"--conf={name}={value}" for name, value in stream_config(settings).items()),
@@ -34,6 +45,13 @@ def main() -> None:
         sys.stderr.write(f"{error}\n")
         sys.exit(1)
     spark_submit.launch(arguments, chosen.write_cache, is_standby=chosen.standby)
+
+
+def _require_all(settings: Settings) -> None:
+    """Raise ReadModelError when a module of declarations cannot be loaded: another driver would leave it out."""
+    failures = load_catalog(settings.declaration_folders).failures
+    if failures:
+        raise ReadModelError(" ".join(f"{failure}." for failure in failures))
 
 
 if __name__ == "__main__":

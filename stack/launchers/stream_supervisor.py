@@ -7,7 +7,6 @@ and has no standby, is left to the task, which waits before the next launch, unl
 
 import logging
 import math
-import os
 import signal
 import sys
 import time
@@ -20,13 +19,13 @@ from types import FrameType
 from include.airflow.client import AirflowApi
 from include.errors import FoldlakeError
 from include.files import FileLockedError, file_lock, is_locked
-from include.machine import available_bytes
-from include.settings import Settings, StreamSettings
+from include.settings import Settings
 from include.stream import driver_launch, launch_failures
-from include.stream.driver_launch import LaunchReport
-from include.stream.launch_failures import LaunchFailures, alert_if_due, error_line
+from include.stream.launch_failures import LaunchFailures, error_line
 from stack.launchers import stream_driver
+from stack.launchers.driver_handover import DriverHandover, settings_error, standby_fits
 from stack.launchers.driver_process import DriverProcess
+from stack.launchers.launch_records import LaunchRecords
 
 LOG = logging.getLogger("foldlake.stream-supervisor")
 
@@ -40,25 +39,22 @@ AIRFLOW_INTERVAL_S = 30.0
 # A driver that has just been launched needs every core; and if it fails at once, another one would fail as well.
 STANDBY_AFTER_S = 30.0
 STANDBY_RETRY_S = 60.0
-# For `auto`: available memory in bytes for each byte of the driver's heap.
-STANDBY_MEMORY = 3
 
 
 class StreamSupervisor:
     """Runs the driver that is wanted, until it is stopped itself."""
 
     def __init__(
-        self, settings: Settings, command: tuple[str, ...], is_airflow_away: Callable[[], bool]
+        self, settings: Settings, command: tuple[str, ...], is_airflow_away: Callable[[Settings], bool]
     ) -> None:
-        """Keep the driver of this home; `command` becomes its JVM."""
-        self._settings = settings
+        """Keep the driver of this home; `command` becomes its JVM. The requested configuration replaces the settings."""
         self._home = settings.home
+        self._change = DriverHandover(settings.home, settings)
         self._command = command
         self._driver: DriverProcess | None = None
         self._standby: DriverProcess | None = None
         self._standby_at_s = math.inf
-        self._report = LaunchReport("", os.getpid(), "")
-        self._is_written = True
+        self._records = LaunchRecords(settings.home)
         self._is_airflow_away = is_airflow_away
         self._ask_airflow_at_s = 0.0
         self._is_stopping = False
@@ -75,29 +71,70 @@ class StreamSupervisor:
         self._stop()
 
     def step(self) -> None:
-        """Do what is due: launch the driver, stop it, or handle its end."""
+        """Do what is due: launch the driver, stop it, replace it, or handle its end."""
         if self._driver is not None and self._driver.has_ended:
             self._handle_end(self._driver)
         self._keep_standby()
-        if not self._is_written:
-            self._write(self._report)
+        self._records.retry()
+        self._follow_request()
+        self._follow_configuration()
+
+    def _follow_request(self) -> None:
         request = driver_launch.read_request(self._home)
         if request is None:
             return
         if self._driver is not None:
-            if not request.is_wanted or self._report.launch_id != request.launch_id:
+            if not request.is_wanted or self._records.report.launch_id != request.launch_id:
                 self._stop()
-                self._end("")
+                self._records.end("")
             return
-        if self._has_ended(request.launch_id):
+        if self._records.has_ended(request.launch_id):
             if request.is_wanted and self._is_left_alone():
                 self._launch(request.launch_id)
         elif request.is_wanted:
             self._launch(request.launch_id)
         else:
-            # Withdrawn before it was launched, or while no stream supervisor was running.
-            self._write(
-                LaunchReport(request.launch_id, os.getpid(), datetime.now(UTC).isoformat(), has_ended=True)
+            self._records.withdrawn(request.launch_id)
+
+    def _follow_configuration(self) -> None:
+        """Replace the driver by one with the requested configuration."""
+        had_candidate = self._change.candidate is not None
+        wanted = self._change.wanted()
+        if had_candidate and self._change.candidate is None:
+            self._records.note_standby(0)
+        if wanted is None:
+            return
+        error = settings_error(wanted) or self._change.failure()
+        if error:
+            output = self._change.output
+            self._change.reject(wanted, error, output)
+            self._records.note_standby(0)
+        elif self._driver is None:
+            self._change.adopt(wanted)
+        elif not self._change.is_prepared(wanted):
+            self._end_standby()
+            self._standby_at_s = time.monotonic() + STANDBY_RETRY_S
+            if standby_fits(wanted.settings().stream):
+                self._records.note_standby(self._change.prepare(wanted, self._command).pid)
+            else:
+                self._stop()
+                self._change.begin_trial(wanted)
+                self._launch(self._records.report.launch_id)
+        elif self._change.is_ready:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Stop the driver; the new one, which is ready, takes the lock."""
+        LOG.info("the driver with the new configuration is ready")
+        self._stop_driver()
+        ready = self._change.take_candidate()
+        if ready is None:
+            # It has been killed meanwhile.
+            self._launch(self._records.report.launch_id)
+        else:
+            self._become_driver(ready.from_now())
+            self._records.write(
+                replace(self._records.report, launched_at=datetime.now(UTC).isoformat(), standby_pid=0)
             )
 
     def _is_left_alone(self) -> bool:
@@ -106,16 +143,11 @@ class StreamSupervisor:
         if now_s < self._ask_airflow_at_s:
             return False
         self._ask_airflow_at_s = now_s + AIRFLOW_INTERVAL_S
-        return self._is_airflow_away()
+        return self._is_airflow_away(self._change.settings)
 
     def _launch(self, launch_id: str) -> None:
-        now = datetime.now(UTC)
-        series = launch_failures.read(self._home, now)
-        self._write_series(None if series is None else replace(series, launched_at=now.isoformat()))
-        relaunches = self._report.relaunches + 1 if self._report.launch_id == launch_id else 0
-        self._write(LaunchReport(launch_id, os.getpid(), now.isoformat(), relaunches))
-        LOG.info("launching the stream driver: launch %s, relaunch %d", launch_id, relaunches)
-        self._become_driver(DriverProcess.launch(self._command))
+        self._records.begin(launch_id)
+        self._become_driver(self._change.launch(self._command))
 
     def _become_driver(self, driver: DriverProcess) -> None:
         self._driver = driver
@@ -127,20 +159,21 @@ class StreamSupervisor:
             LOG.warning("the standby driver has ended: %s", error_line(self._standby.output))
             self._standby = None
             self._standby_at_s = time.monotonic() + STANDBY_RETRY_S
-            self._write(replace(self._report, standby_pid=0))
+            self._records.note_standby(0)
         is_due = self._driver is not None and time.monotonic() >= self._standby_at_s
-        if self._standby is None and is_due:
+        if self._standby is None and self._change.candidate is None and is_due:
             self._standby_at_s = time.monotonic() + STANDBY_RETRY_S
-            if standby_fits(self._settings.stream):
+            if standby_fits(self._change.settings.stream):
                 LOG.info("launching a standby driver")
-                self._standby = DriverProcess.launch((*self._command, "--standby"))
-                self._write(replace(self._report, standby_pid=self._standby.pid))
+                self._standby = self._change.launch((*self._command, "--standby"))
+                self._records.note_standby(self._standby.pid)
 
     def _end_standby(self) -> None:
         """End the standby: it has written nothing. Before the driver is stopped, or the standby would take over."""
         if self._standby is not None:
             self._standby.kill()
             self._standby = None
+        self._change.end_candidate()
         self._standby_at_s = math.inf
 
     def _handle_end(self, driver: DriverProcess) -> None:
@@ -150,14 +183,21 @@ class StreamSupervisor:
             # Someone has stopped it: only the next request launches another one.
             LOG.info("the stream driver has ended")
             self._end_standby()
-            self._end("")
+            self._records.end("")
             return
         output = driver.output
         error = error_line(f"Error code is: {status}\n{output}")
-        longest_s = self._settings.stream.longest_relaunch_delay_s
+        if self._change.revert(driver, error):
+            # It has the configuration that has failed.
+            self._end_standby()
+        if (ready := self._change.take_candidate()) is not None:
+            self._standby = ready
+        else:
+            self._change.postpone()
+        longest_s = self._change.settings.stream.longest_relaunch_delay_s
         before = launch_failures.read(self._home, driver.at)
         series = launch_failures.after_failure(before, driver.at, error, datetime.now(UTC), longest_s)
-        self._write_series(series)
+        self._records.write_series(series)
         LOG.warning("the stream driver has failed: %s", error)
         is_long = series.failures > launch_failures.AT_ONCE_FAILURES
         if self._standby is not None and not self._standby.has_ended:
@@ -165,10 +205,10 @@ class StreamSupervisor:
             self._take_over(self._standby.from_now(), series)
             if is_long:
                 self._standby_at_s = time.monotonic() + STANDBY_RETRY_S
-                self._alert()
+                self._records.alert(self._change.settings.quality.alert_webhook_url)
         elif is_long:
             self._end_standby()
-            self._end(error, output)
+            self._records.end(error, output)
             wait_s = launch_failures.delay_s(series.failures, longest_s)
             self._ask_airflow_at_s = time.monotonic() + wait_s + AIRFLOW_INTERVAL_S
 
@@ -177,23 +217,18 @@ class StreamSupervisor:
         LOG.info("the standby driver takes over: process %d", standby.pid)
         self._standby = None
         self._become_driver(standby)
-        relaunches = self._report.relaunches + 1
+        relaunches = self._records.report.relaunches + 1
         at = standby.at.isoformat()
-        self._write_series(replace(series, launched_at=at))
-        self._write(replace(self._report, launched_at=at, relaunches=relaunches, standby_pid=0))
-
-    def _alert(self) -> None:
-        """Send the alert of the series if it is due; that of a series without a standby is the task's."""
-        try:
-            text = alert_if_due(self._home, self._settings.quality.alert_webhook_url)
-        except OSError as error:
-            LOG.warning("no alert is sent, because it cannot be noted: %s", error)
-        else:
-            if text is not None:
-                LOG.error("%s", text)
+        self._records.write_series(replace(series, launched_at=at))
+        self._records.write(
+            replace(self._records.report, launched_at=at, relaunches=relaunches, standby_pid=0)
+        )
 
     def _stop(self) -> None:
         self._end_standby()
+        self._stop_driver()
+
+    def _stop_driver(self) -> None:
         driver, self._driver = self._driver, None
         if driver is None:
             return
@@ -205,44 +240,6 @@ class StreamSupervisor:
             # It does not hold the lock yet, so it has written nothing.
             driver.process.kill()
         driver.process.wait()
-
-    def _end(self, error: str, output: str = "") -> None:
-        self._write(replace(self._report, has_ended=True, error=error, output=output, standby_pid=0))
-
-    def _has_ended(self, launch_id: str) -> bool:
-        if self._report.launch_id == launch_id:
-            return self._report.has_ended
-        return driver_launch.ended_report(self._home, launch_id) is not None
-
-    def _write(self, report: LaunchReport) -> None:
-        """Store the report, at the next step if that fails: a full disk does not end the driver."""
-        self._report = report
-        try:
-            driver_launch.write_report(self._home, report)
-        except OSError as error:
-            if self._is_written:
-                LOG.warning("what became of the stream driver cannot be stored: %s", error)
-            self._is_written = False
-        else:
-            self._is_written = True
-
-    def _write_series(self, series: LaunchFailures | None) -> None:
-        try:
-            if series is None:
-                launch_failures.clear(self._home)
-            else:
-                launch_failures.write(self._home, series)
-        except OSError as error:
-            LOG.warning("the series of failed launches cannot be stored: %s", error)
-
-
-def standby_fits(stream: StreamSettings) -> bool:
-    """Whether there is to be a standby driver: as the setting says, or if there is memory for it. On a cluster it would need slots."""
-    if stream.standby == "auto":
-        return (
-            not stream.master and available_bytes() >= STANDBY_MEMORY * stream.driver_memory_mb * 1024 * 1024
-        )
-    return stream.standby == "on"
 
 
 def lock_path(home: Path) -> Path:
@@ -258,7 +255,8 @@ def is_running(home: Path) -> bool:
 
 def main() -> None:
     """Keep the driver of this home until SIGTERM; exits with an error if there is another stream supervisor."""
-    settings = Settings()
+    # The requested configuration has the settings of `.env`.
+    settings = Settings.of()
     logging.basicConfig(
         stream=sys.stdout, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
@@ -267,10 +265,8 @@ def main() -> None:
 
 
 def _keep(settings: Settings) -> None:
-    airflow = AirflowApi(settings.airflow.base_url)
-
-    def is_airflow_away() -> bool:
-        return not {"scheduler", "triggerer"} <= airflow.health()
+    def is_airflow_away(current: Settings) -> bool:
+        return not {"scheduler", "triggerer"} <= AirflowApi(current.airflow.base_url).health()
 
     command = (sys.executable, "-m", "stack.launchers.driver_submit")
     supervisor = StreamSupervisor(settings, command, is_airflow_away)

@@ -19,6 +19,7 @@ from supervisor.xmlrpc import SupervisorTransport
 
 from include.errors import FoldlakeError
 from include.settings import CHECKOUT, Settings
+from include.stream import driver_configuration
 from include.waiting import wait_for
 from stack.supervision.configuration import (
     configuration_path,
@@ -226,6 +227,7 @@ def remove_run_files(home: Path) -> None:
     socket_path(home).unlink(missing_ok=True)
     shutil.rmtree(descriptions_dir(home), ignore_errors=True)
     secrets_path(home).unlink(missing_ok=True)
+    driver_configuration.configuration_path(home).unlink(missing_ok=True)
 
 
 def _process_state(answer: dict[str, Any]) -> ProcessState:

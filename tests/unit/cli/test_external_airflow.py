@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from cli.app import app
 from include.files import file_lock
 from include.settings import Settings
+from include.stream.driver_configuration import Handover, HandoverReport, write_report
 from stack.components.stream import missing_supervisor
 from stack.foreground import select
 from stack.launchers.stream_supervisor import lock_path
@@ -34,6 +35,17 @@ def test_status_names_the_missing_supervisor(url: str, monkeypatch: pytest.Monke
 
     assert ("FOLDLAKE_AIRFLOW_URL is set" in text) is bool(url)
     assert ("supervisor" in document["stream"]) is bool(url)
+
+
+def test_status_names_a_rejected_change(tmp_path: Path) -> None:
+    report = HandoverReport.now("of an up", Handover.FAILED, error="a fold has changed")
+    write_report(tmp_path, report)
+
+    text = " ".join(CliRunner().invoke(app, ["status"]).output.split())
+    document = json.loads(CliRunner().invoke(app, ["status", "--json"]).output)
+
+    assert "a fold has changed" in text
+    assert document["rejected_change"] == f"{report.at}: a fold has changed"
 
 
 def test_a_supervisor_of_this_home_is_not_missing(tmp_path: Path) -> None:

@@ -54,7 +54,6 @@ def test_the_query_nodes_read_them(settings: Settings) -> None:
         "node-1-materializer",
         "node-2-http",
         "node-2-materializer",
-        "stream-supervisor",
     }
 
 
@@ -86,3 +85,13 @@ def test_a_change_alters_only_the_definitions_of_processes_that_read_them(settin
     assert after["other"] == before["other"]
     # supervisord restarts the process with it until it is replaced.
     assert before["reader"].exists()
+
+
+def test_no_setting_and_no_declaration_changes_the_stream_supervisor(settings: Settings) -> None:
+    def definition(changed: Settings) -> Path:
+        return written_descriptions(changed, all_processes(changed))["stream-supervisor"]
+
+    before = definition(settings)
+    module(settings).write_text("DECLARATIONS = []")
+
+    assert definition(settings.changed(stream_pace="throughput", kafka_port=1)) == before

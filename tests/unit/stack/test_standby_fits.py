@@ -3,8 +3,8 @@
 import pytest
 
 from include.settings import Settings
-from stack.launchers import stream_supervisor
-from stack.launchers.stream_supervisor import standby_fits
+from stack.launchers import driver_handover
+from stack.launchers.driver_handover import standby_fits
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from stack.launchers.stream_supervisor import standby_fits
 def test_there_is_a_standby_if_it_is_wanted_or_fits_the_memory(
     monkeypatch: pytest.MonkeyPatch, standby: str, available_mb: int, master: str, fits: bool
 ) -> None:
-    monkeypatch.setattr(stream_supervisor, "available_bytes", lambda: available_mb * 1024 * 1024)
+    monkeypatch.setattr(driver_handover, "available_bytes", lambda: available_mb * 1024 * 1024)
     settings = Settings.of(stream_standby=standby, stream_master=master, stream_driver_memory_mb=1024)
 
     assert standby_fits(settings.stream) == fits

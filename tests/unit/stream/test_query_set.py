@@ -3,12 +3,14 @@
 import time
 from dataclasses import replace
 
+import pytest
+
 from include.stream.query_reports import Phase
 from include.stream.slot_planning import SlotRank
 from spark_jobs.streaming.query_set import NO_SLOTS, SETTLING_S, QuerySet
-from spark_jobs.streaming.query_spec import QuerySpec
-from spark_jobs.streaming.supervised_query import SupervisedQuery
-from tests.support.query_specs import NO_CONSUMER, NO_SPARK, spec
+from spark_jobs.streaming.query_spec import QuerySpec, StartRefusedError
+from spark_jobs.streaming.supervised_query import QueryFailedError, SupervisedQuery
+from tests.support.query_specs import NO_CONSUMER, NO_SPARK, Attempts, spec
 
 LIVE = spec("balance/v1", rank=SlotRank.SERVING)
 DEAD_LETTERS = spec("balance.dead-letter", waits=True, rank=SlotRank.SERVING)
@@ -70,6 +72,18 @@ def test_dead_letters_do_not_wait_for_a_failing_candidate() -> None:
     driver = Driver(DEAD_LETTERS, CANDIDATE)
     driver.by_name["balance/v2"].phase = Phase.FAILED
     assert driver.due == ["balance/v2", "balance.dead-letter"]
+
+
+def test_a_new_driver_cannot_start_if_an_essential_query_cannot_be_prepared() -> None:
+    refused = Attempts(prepare_error=StartRefusedError("its fold has changed"))
+    driver = Driver(spec("balance/v1", refused), spec("balance/v2", refused, essential=False))
+
+    with pytest.raises(QueryFailedError, match=r"^query balance/v1: its fold has changed$"):
+        driver.queries.require_startable()
+
+    driver.specs = driver.specs[1:]
+    driver.queries.reconcile()
+    driver.queries.require_startable()
 
 
 def test_query_without_slots_is_refused_until_slots_are_free() -> None:

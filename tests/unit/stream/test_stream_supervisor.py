@@ -31,7 +31,7 @@ def home(tmp_path: Path) -> Path:
 def supervisor(
     home: Path, command: tuple[str, ...], *, airflow_away: bool = False, standby: str = "off"
 ) -> StreamSupervisor:
-    return StreamSupervisor(Settings.of(home=home, stream_standby=standby), command, lambda: airflow_away)
+    return StreamSupervisor(Settings.of(home=home, stream_standby=standby), command, lambda _: airflow_away)
 
 
 def step_until(kept: StreamSupervisor, is_true: Callable[[], bool]) -> None:

@@ -1,0 +1,139 @@
+"""A further read model gets its driver and nodes without a moment in which nothing is served; one with an error changes nothing."""
+
+import logging
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from include.airflow.client import airflow_api
+from include.settings import Settings
+from include.stream import driver_configuration, driver_launch
+from stack.components.stream import HandoverError
+from stack.launchers import stream_driver
+from stack.lifecycle import start
+from stack.supervision.supervisor import Supervisor
+from tests.integration.deploys.traffic import Traffic
+from tests.support.balance_copy import with_balance_copy
+from tests.support.http.local_http import HTTP
+from tests.support.stream_events import random_event
+from tests.support.stream_process import EventSource
+from tests.support.waiting import wait_until
+
+LOG = logging.getLogger(__name__)
+MODEL = "further"
+TIMEOUT_S = 300.0
+
+
+def pids(settings: Settings) -> dict[str, int | None]:
+    return {name: state.pid for name, state in Supervisor(settings).states().items()}
+
+
+def of_nodes(found: dict[str, int | None]) -> dict[str, int | None]:
+    return {name: pid for name, pid in found.items() if name.startswith("node-")}
+
+
+def driver_pid(settings: Settings) -> int:
+    driver = stream_driver.running(settings.home)
+    assert driver is not None
+    return driver.pid
+
+
+def is_served(port: int, key: str) -> bool:
+    try:
+        return HTTP.get(f"http://127.0.0.1:{port}/api/read-models/{MODEL}/records/{key}").is_success
+    except httpx.HTTPError:
+        return False
+
+
+def test_a_further_read_model_replaces_driver_and_nodes_one_after_the_other(
+    stack: Settings, folder: Path, traffic: Traffic
+) -> None:
+    before, old_driver = pids(stack), driver_pid(stack)
+    launch = driver_launch.read_report(stack.home)
+    with traffic.running():
+        time.sleep(3.0)  # of usual folds, with which the longest pause is compared
+        began_s = time.time()
+        with_balance_copy(stack, MODEL, folder)
+        start(stack)
+        took_s = time.time() - began_s
+        time.sleep(3.0)
+    traffic.settle()
+
+    after = pids(stack)
+    assert {name for name in before if after[name] != before[name]} == set(of_nodes(before))
+    assert after.keys() == before.keys()
+    assert driver_pid(stack) != old_driver
+    assert traffic.without_answer == []
+    report = driver_launch.read_report(stack.home)
+    assert launch is not None
+    assert report is not None
+    # Airflow's task follows the same launch.
+    assert (report.launch_id, report.relaunches, report.has_ended) == (
+        launch.launch_id,
+        launch.relaunches,
+        False,
+    )
+
+    event = random_event()
+    EventSource(stack, MODEL).append([event])
+    wait_until(
+        lambda: all(is_served(port, event.customerId) for port in stack.query_ports),
+        "both nodes serve the read model",
+        TIMEOUT_S,
+    )
+    # Its DAGs are read again without a restart.
+    api = airflow_api(stack.home, stack.airflow)
+    wait_until(
+        lambda: MODEL in str(api._call("GET", "dags/rebuild/details")),
+        "the form of a rebuild offers the read model",
+        TIMEOUT_S,
+        poll_s=1.0,
+    )
+    LOG.warning(
+        "`up` took %.1f s; the longest time without a fold was %.1f s; %d lookups",
+        took_s,
+        traffic.longest_pause_s(began_s),
+        traffic.lookups,
+    )
+
+
+@pytest.mark.parametrize(
+    ("module", "lines", "error"),
+    [
+        ("broken", "DECLARATIONS = [unknown]", "name 'unknown' is not defined"),
+        # Only Spark's driver, which knows the checkpoint, finds this.
+        (
+            MODEL,
+            "DECLARATIONS = [replace(DECLARATIONS[0], folds={1: {'amount': 'sum(amount)'}})]",
+            "fold revision 1 of further is not what the state was folded with",
+        ),
+    ],
+)
+def test_a_read_model_with_an_error_changes_nothing(
+    stack: Settings, folder: Path, traffic: Traffic, module: str, lines: str, error: str
+) -> None:
+    before, old_driver = pids(stack), driver_pid(stack)
+    path = folder / f"{module}.py"
+    correct = path.read_text(encoding="utf-8") if path.exists() else ""
+    path.write_text(correct + lines, encoding="utf-8")
+
+    with traffic.running(), pytest.raises(HandoverError, match=error):
+        start(stack)
+
+    assert pids(stack) == before
+    assert driver_pid(stack) == old_driver
+    traffic.settle()
+    report = driver_configuration.read_report(stack.home)
+    assert report is not None
+    assert error in report.error
+
+    if correct:
+        path.write_text(correct, encoding="utf-8")
+    else:
+        path.unlink()
+    start(stack)
+    assert pids(stack) == before
+    assert driver_pid(stack) == old_driver
+    assert traffic.without_answer == []
