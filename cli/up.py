@@ -13,16 +13,23 @@ def run(
             help="Start only these components, separated by commas: kafka, registry, redis, query_nodes, airflow, stream.",
         ),
     ] = "",
+    plan: Annotated[
+        bool,
+        typer.Option("--plan", help="Only print what would be started or replaced, and why."),
+    ] = False,
 ) -> None:
     """Start the embedded stack, and wait until every process is ready.
 
-    Running processes are kept, except those whose settings or read models have changed, which are restarted. Ports,
-    memory and folders are settings, listed in .env.example.
+    Running processes are kept, except those whose settings or read models have changed. These are replaced one after the other: the new
+    stream driver gets ready before the present one stops, and one query node serves while the other restarts. Ports, memory and
+    folders are settings, listed in .env.example.
 
     Examples:
       ./foldlake up
 
       ./foldlake up --only kafka,registry
+
+      ./foldlake up --plan
 
       FOLDLAKE_KAFKA_PORT=19092 ./foldlake up
     """
@@ -30,11 +37,12 @@ def run(
 
     from rich.console import Console
 
-    from cli.display.start_display import ProgressDisplay, endpoints
+    from cli.display.start_display import ProgressDisplay, endpoints, planned_lines
     from include.errors import SettingsError
     from include.settings import Settings, setting_warnings
     from stack.components.stream import missing_supervisor
     from stack.lifecycle import COMPONENTS, start
+    from stack.plan import plan as what_up_does
 
     settings = Settings()
     for warning in setting_warnings():
@@ -44,6 +52,9 @@ def run(
         raise SettingsError(
             f"--only {only}: unknown component {unknown[0]!r}. Available: {', '.join(COMPONENTS)}."
         )
+    if plan:
+        print(planned_lines(what_up_does(settings, wanted)))
+        return
     console = Console()
     try:
         with ProgressDisplay(console) as display:

@@ -1,11 +1,13 @@
 """Displays the progress of a start or stop, one line per process, and the addresses of the running stack."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
 from rich.console import Console
 
 from include.settings import AirflowSettings, Settings
+from stack.plan import KEEP, PlannedProcess
 from stack.readiness import Progress
 
 
@@ -21,6 +23,14 @@ def endpoints(settings: Settings) -> str:
         "Kafka": settings.kafka.bootstrap_servers,
     }
     return "\n".join(f"  {name:<17}{address}" for name, address in lines.items())
+
+
+def planned_lines(planned: Sequence[PlannedProcess]) -> str:
+    """Return what would become of each process, one per line, with the settings and other parts that have changed."""
+    lines = [f"  {one.name:<22}{one.action:<9}{', '.join(one.reasons)}".rstrip() for one in planned]
+    if all(one.action == KEEP for one in planned):
+        lines.append("Nothing changes.")
+    return "\n".join(lines)
 
 
 def _password(home: Path, airflow: AirflowSettings) -> str:

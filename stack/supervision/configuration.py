@@ -118,12 +118,9 @@ def write_configuration(settings: Settings, processes: Iterable[Process]) -> Non
     sections = [_main_section(settings.home)]
     secrets: dict[str, dict[str, str]] = {}
     for process in processes:
-        environment = {**_common_environment(settings, process), **process.environment}
-        plain, secrets[process.name] = split_secrets(settings, environment)
-        digests = secrets_file.digests(secrets[process.name])
-        sections.append(
-            _program_section(settings, process, _write_description(settings, process, plain, digests))
-        )
+        secrets[process.name] = split_secrets(settings, _environment(settings, process))[1]
+        description = _write_description(settings, process, describe(settings, process, secrets_file))
+        sections.append(_program_section(settings, process, description))
     secrets_file.write(secrets)
     write_atomically(configuration_path(settings.home), "\n".join(sections))
 
@@ -176,22 +173,26 @@ stdout_logfile_backups={LOG_BACKUPS}
 """
 
 
-def _write_description(
-    settings: Settings, process: Process, environment: Mapping[str, str], secret_digests: Mapping[str, str]
-) -> Path:
-    """Write the command and the environment of a process for `exec_process`, and return the file's path.
+def describe(settings: Settings, process: Process, secrets_file: SecretsFile) -> dict[str, object]:
+    """Return the command and the environment of a process for `exec_process`, with digests of secrets and declarations."""
+    plain, secrets = split_secrets(settings, _environment(settings, process))
+    described: dict[str, object] = {
+        "name": process.name,
+        "command": list(process.command),
+        "environment": plain,
+        "secrets": secrets_file.digests(secrets),
+    }
+    if process.reads_declarations:
+        described["declarations"] = declarations_digest(settings.declaration_folders)
+    return described
+
+
+def _write_description(settings: Settings, process: Process, described: Mapping[str, object]) -> Path:
+    """Write the description of a process, and return the file's path.
 
     The file name contains a digest of its content: a changed process gets a new command line, which supervisord detects. The file before is
     kept, with which supervisord restarts the process until it is replaced.
     """
-    described: dict[str, object] = {
-        "name": process.name,
-        "command": process.command,
-        "environment": environment,
-        "secrets": secret_digests,
-    }
-    if process.reads_declarations:
-        described["declarations"] = declarations_digest(settings.declaration_folders)
     description = json.dumps(described, indent=1)
     digest = hashlib.sha256(description.encode()).hexdigest()[:12]
     path = descriptions_dir(settings.home) / f"{process.name}-{digest}.json"
@@ -200,16 +201,12 @@ def _write_description(
     return path
 
 
-def _common_environment(settings: Settings, process: Process) -> dict[str, str]:
+def _environment(settings: Settings, process: Process) -> dict[str, str]:
     java = {"JAVA_HOME": str(Tools(settings.tools).java_home)}
     if not process.reads_settings:
-        return java
-    return {
-        **java,
-        **settings_environment(settings),
-        "PYTHONPATH": str(CHECKOUT),
-        "PYTHONUNBUFFERED": "1",
-    }
+        return {**java, **process.environment}
+    python = {"PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"}
+    return {**java, **settings_environment(settings), **python, **process.environment}
 
 
 def _escaped(path: Path | str) -> str:

@@ -8,6 +8,9 @@ import os
 import sys
 from pathlib import Path
 
+# The variable by which a running process shows how it is defined.
+DESCRIPTION = "STACK_DESCRIPTION"
+
 
 def main(description: str, secrets: str = "") -> None:
     """Replace this process with the one described in a file; the variables that are secrets are in another file.
@@ -15,7 +18,7 @@ def main(description: str, secrets: str = "") -> None:
     A supervisord that an earlier release has started passes one file: it may restart a process before the next `up`.
     """
     described = json.loads(Path(description).read_text(encoding="utf-8"))
-    environment = {**os.environ, **described["environment"]}
+    environment = {**os.environ, **described["environment"], DESCRIPTION: description}
     if described.get("secrets"):
         environment |= json.loads(Path(secrets).read_text(encoding="utf-8"))["environments"][
             described["name"]

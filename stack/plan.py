@@ -1,0 +1,103 @@
+"""What `./foldlake up` would do: which processes it would start, replace, stop or keep, and which changes are the reason."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from include.settings import Settings
+from include.stream import driver_configuration
+from stack import lifecycle
+from stack.components import stream
+from stack.launchers import stream_driver
+from stack.supervision.configuration import SecretsFile, declarations_digest, describe, secrets_path
+from stack.supervision.exec_process import DESCRIPTION
+from stack.supervision.process import Process
+from stack.supervision.supervisor import Supervisor
+
+STREAM_DRIVER = "stream-driver"
+DECLARATIONS = "declarations"
+START, REPLACE, STOP, KEEP = "start", "replace", "stop", "keep"
+
+
+@dataclass(frozen=True)
+class PlannedProcess:
+    """A process and what would become of it; `reasons`: settings by variable, `declarations` or `command`."""
+
+    name: str
+    action: str
+    reasons: tuple[str, ...] = ()
+
+
+def plan(settings: Settings, only: Collection[str] = ()) -> list[PlannedProcess]:
+    """Return the processes, and the stream driver, in the order in which they would be started or replaced.
+
+    only: names of components; empty for all of them.
+    """
+    pids = {name: state.pid for name, state in Supervisor(settings).states().items()}
+    secrets_file = SecretsFile(secrets_path(settings.home))
+    processes = lifecycle.all_processes(settings)
+    defined = {process.name for process in processes}
+    ordered = [(0, PlannedProcess(name, STOP)) for name, pid in pids.items() if pid and name not in defined]
+    chosen = {
+        process.name
+        for name, module in lifecycle.component_modules().items()
+        if name in (only or lifecycle.COMPONENTS)
+        for process in module.processes(settings)
+    }
+    ordered += [
+        (process.start_order, _planned(settings, process, pids.get(process.name), secrets_file))
+        for process in processes
+        if process.name in chosen
+    ]
+    if stream.STREAM_SUPERVISOR in chosen:
+        ordered += [(stream.UPDATE_ORDER, driver) for driver in _driver(settings)]
+    return [planned for _, planned in sorted(ordered, key=itemgetter(0))]
+
+
+def _planned(
+    settings: Settings, process: Process, pid: int | None, secrets_file: SecretsFile
+) -> PlannedProcess:
+    if pid is None:
+        return PlannedProcess(process.name, START)
+    reasons = _differences(_description(pid), describe(settings, process, secrets_file))
+    return PlannedProcess(process.name, REPLACE if reasons else KEEP, reasons)
+
+
+def _description(pid: int) -> Mapping[str, Any]:
+    """Return the description with which a process runs; empty if an earlier release has started it."""
+    try:
+        described: Mapping[str, Any] = json.loads(
+            Path(psutil.Process(pid).environ()[DESCRIPTION]).read_bytes()
+        )
+    except (psutil.Error, OSError, KeyError, ValueError):
+        return {}
+    return described
+
+
+def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
+    found: list[str] = []
+    for part in ("environment", "secrets"):
+        found += _changed(before.get(part, {}), after[part])
+    return tuple(found) + tuple(
+        part for part in (DECLARATIONS, "command") if before.get(part) != after.get(part)
+    )
+
+
+def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> Sequence[str]:
+    return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+
+
+def _driver(settings: Settings) -> list[PlannedProcess]:
+    """Return the running stream driver; Airflow requests one that does not run."""
+    present = driver_configuration.read(settings.home)
+    if present is None or stream_driver.running(settings.home) is None:
+        return []
+    reasons = tuple(_changed(present.environment, driver_configuration.driver_environment(settings)))
+    if present.declarations != declarations_digest(settings.declaration_folders):
+        reasons += (DECLARATIONS,)
+    return [PlannedProcess(STREAM_DRIVER, REPLACE if reasons else KEEP, reasons)]

@@ -1,0 +1,100 @@
+"""`./foldlake up --plan` names what has changed for each process."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cli.display.start_display import planned_lines
+from include.settings import Settings
+from include.stream import driver_configuration
+from stack import plan
+from stack.launchers import stream_driver
+from stack.plan import KEEP, REPLACE, START, PlannedProcess
+from stack.supervision import exec_process
+from stack.supervision.configuration import SecretsFile, declarations_digest, secrets_path
+from stack.supervision.process import Process
+from tests.support.waiting import wait_until
+from tests.support.written_descriptions import written_descriptions
+
+WAITS = Process("waits", ("/bin/sleep", "600"), 1, bool, reads_declarations=True)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    (tmp_path / "read_models").mkdir()
+    return Settings.of(
+        home=tmp_path / "home",
+        read_models_dir=tmp_path / "read_models",
+        alert_webhook_url="http://chat.example/hook/staple",
+    )
+
+
+@contextmanager
+def running(settings: Settings) -> Iterator[int]:
+    """Run the process as supervisord does, and yield its id."""
+    description = written_descriptions(settings, [WAITS])[WAITS.name]
+    with subprocess.Popen(
+        [sys.executable, "-I", "-S", exec_process.__file__, description, secrets_path(settings.home)]
+    ) as process:
+        try:
+            wait_until(lambda: psutil.Process(process.pid).name() == "sleep", "the process runs")
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def planned(settings: Settings, pid: int | None, process: Process = WAITS) -> PlannedProcess:
+    return plan._planned(settings, process, pid, SecretsFile(secrets_path(settings.home)))
+
+
+def test_a_process_that_does_not_run_is_started(settings: Settings) -> None:
+    assert planned(settings, None) == PlannedProcess("waits", START)
+    assert {one.action for one in plan.plan(settings)} == {START}
+    assert [one.name for one in plan.plan(settings, ["kafka"])] == ["kafka"]
+
+
+def test_each_change_is_named(settings: Settings) -> None:
+    with running(settings) as pid:
+        assert planned(settings, pid) == PlannedProcess("waits", KEEP)
+
+        changed = settings.changed(stream_pace="throughput", kafka_heap_mb=400)
+        settings_found = ("FOLDLAKE_KAFKA_HEAP_MB", "FOLDLAKE_STREAM_PACE")
+        assert planned(changed, pid) == PlannedProcess("waits", REPLACE, settings_found)
+        secret = planned(settings.changed(alert_webhook_url="http://chat.example/hook/other"), pid)
+        assert secret.reasons == ("FOLDLAKE_ALERT_WEBHOOK_URL",)
+        other = Process("waits", ("/bin/sleep", "601"), 1, bool, reads_declarations=True)
+        assert planned(settings, pid, other).reasons == ("command",)
+        assert settings.read_models_dir is not None
+        (settings.read_models_dir / "further.py").write_text("DECLARATIONS = []")
+        assert planned(settings, pid).reasons == ("declarations",)
+
+
+def test_the_driver_is_replaced_if_its_configuration_changes(settings: Settings) -> None:
+    driver_configuration.request(settings, declarations_digest(settings.declaration_folders))
+    assert plan._driver(settings) == []
+
+    lock = stream_driver.acquire(settings.home, wait_s=0.0)
+    try:
+        own = stream_driver.Driver(1, 1, 0.0, "local")
+        stream_driver.announce(settings.home, own)
+        assert plan._driver(settings) == [PlannedProcess("stream-driver", KEEP)]
+        changed = settings.changed(stream_pace="throughput")
+        assert plan._driver(changed) == [PlannedProcess("stream-driver", REPLACE, ("FOLDLAKE_STREAM_PACE",))]
+    finally:
+        lock.release()
+
+
+def test_the_lines_name_what_changes() -> None:
+    kept = PlannedProcess("kafka", KEEP)
+    replaced = PlannedProcess("node-1-http", REPLACE, ("FOLDLAKE_STREAM_PACE", "declarations"))
+
+    assert planned_lines([kept, replaced]).splitlines() == [
+        "  kafka                 keep",
+        "  node-1-http           replace  FOLDLAKE_STREAM_PACE, declarations",
+    ]
+    assert planned_lines([kept]).splitlines()[-1] == "Nothing changes."
