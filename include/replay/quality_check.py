@@ -14,6 +14,7 @@ from dataclasses import replace
 from threading import Thread
 from typing import TypeVar
 
+from include.declarations.load import load_catalog
 from include.errors import (
     FoldlakeError,
     KafkaUnavailableError,
@@ -94,6 +95,8 @@ def _with_duckdb(settings: Settings, request: CheckRequest) -> CheckResult:
     from include.replay.check.run import run_check  # noqa: PLC0415
 
     if request.mode is not Mode.INCREMENTAL:
+        # Before: a module of declarations may import Spark.
+        load_catalog(settings.declaration_folders)
         # It takes seconds, in which the database and the network work.
         Thread(target=_import_great_expectations, daemon=True).start()
     if request.version is None:
