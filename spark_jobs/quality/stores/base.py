@@ -39,6 +39,7 @@ class StoredFrames:
         self.count = 0
         self._late: DataFrame | None = None
         self._settled: DataFrame | None = None
+        self._fresh: DataFrame | None = None
 
     def compared(self, records: DataFrame) -> DataFrame:
         """Return the records of the keys that are compared."""
@@ -56,21 +57,17 @@ class StoredFrames:
         if self.keys is not None:
             return "key IN (SELECT key FROM compared)"
         sample = self.sample
-        return (
-            "true"
-            if sample.buckets == 1
-            else f"crc32(CAST(key AS BLOB)) % {sample.buckets} = {sample.bucket}"
-        )
+        if sample.buckets == 1:
+            return "true"
+        return f"crc32(CAST(key AS BLOB)) % {sample.buckets} = {sample.bucket}"
 
     def add(self, store: StoreName, records: DataFrame) -> None:
         """Add the records of a store, which are cached, so that every evaluation sees the same ones."""
         with self._session.reading(f"reading {store}"):
             kept = self._session.keep(records)
             self.count += kept.count()
-        self._set(kept if self._settled is None else self._settled.unionByName(kept))
-
-    def _set(self, records: DataFrame) -> None:
-        self._settled = self._tables["stored"] = records
+        self._settled = kept if self._settled is None else self._settled.unionByName(kept)
+        self._tables["stored"] = self._settled
 
     def reread(self, stores: Sequence[FrameStore]) -> None:
         """Replace the records that are late now, or were late before, by their current ones."""
@@ -82,7 +79,10 @@ class StoredFrames:
         fresh = self._settled.limit(0)
         for store in stores:
             fresh = fresh.unionByName(store.current(self._late))
-        self._tables["stored"] = self._settled.unionByName(self._session.keep(fresh))
+        if self._fresh is not None:
+            self._fresh.unpersist()
+        self._fresh = self._session.keep(fresh)
+        self._tables["stored"] = self._settled.unionByName(self._fresh)
 
 
 def of_pairs(records: DataFrame, late: DataFrame) -> DataFrame:
