@@ -27,7 +27,7 @@ from include.replay.key_expectations import (
     folds_to,
 )
 from include.settings import Settings
-from spark_jobs.quality import run
+from spark_jobs.quality import check
 from spark_jobs.quality.stores.changelog import ChangelogStore
 from spark_jobs.runtime.session import session_settings
 from tests.support.lake.checked_ledger import CheckedLedger, Record, failed, named
@@ -129,7 +129,7 @@ def faulty(ledger: CheckedLedger, right: Checks, lake_spark: SparkSession) -> Ch
         stored += FAULTS[name].plant(ledger.history[key])
     ledger.write_lake(lake_spark, stored)
     with pytest.MonkeyPatch.context() as patch, session_settings(lake_spark, MANY_EVENTS):
-        patch.setattr(run, "SMALL_LOG_EVENTS", 0)
+        patch.setattr(check, "SMALL_LOG_EVENTS", 0)
         full = ledger.check(lake_spark, StoreName.LAKE, run_id=RUN_ID)
     sample = ledger.check(lake_spark, StoreName.LAKE, mode=Mode.SAMPLE)
     named_keys = {name: FAULTS[name].extra_key or key for name, key in faulty_keys.items()}
