@@ -1,4 +1,7 @@
-"""Verified records are used only if they are what a check has written, with the same fold and merge; no kill or race corrupts them."""
+"""Spark's verified records are used only if they are what a check has written, with the same fold and merge; no kill or race corrupts them.
+
+Those of DuckDB: tests/integration/lake/engines/test_verified_file.py.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -13,11 +16,12 @@ from pyspark.sql.functions import col
 
 from include.declarations.read_model import ReadModel
 from include.lake.tables import verified_path
-from include.quality.check import Mode
+from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.rebuild.version_cleanup import find_leftovers
 from include.replay.check import check, marks, target
 from include.replay.key_expectations import folds_to
 from include.settings import Settings
+from spark_jobs import quality_check
 from spark_jobs.folding.expressions.columns import field_columns
 from spark_jobs.quality.verified_table import VerifiedTable
 from tests.support.lake.checked_ledger import failed
@@ -33,6 +37,16 @@ from tests.support.lake.incremental_ledger import (
 pytestmark = pytest.mark.endurance
 
 
+class SparkLedger(IncrementalLedger):
+    """A ledger that only Spark checks: the tests change what it keeps, and the merge that it computes."""
+
+    def check(
+        self, spark: SparkSession, *stores: StoreName, mode: Mode = Mode.FULL, run_id: str = "test"
+    ) -> CheckResult:
+        """Check these stores with Spark."""
+        return quality_check.check(spark, self.settings, CheckRequest(self.name, stores, mode, run_id))
+
+
 def with_merge(
     ledger: IncrementalLedger, merge: Callable[[], Mapping[str, Column]] | None
 ) -> Callable[..., ReadModel]:
@@ -44,7 +58,7 @@ def with_merge(
 
 
 def test_changed_verified_records_are_not_used(settings: Settings, lake_spark: SparkSession) -> None:
-    ledger = IncrementalLedger.verified(settings, "tampered", lake_spark)
+    ledger = SparkLedger.verified(settings, "tampered", lake_spark)
     path = verified_path(settings.lake_root, ledger.name, 1)
     table = DeltaTable.forPath(lake_spark, path)
     table.update(col("key") == UNCHANGED, {"amount": col("amount") + 1})
@@ -61,7 +75,7 @@ def test_changed_verified_records_are_not_used(settings: Settings, lake_spark: S
 def test_a_changed_merge_voids_what_was_verified(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger = IncrementalLedger.verified(settings, "changed-merge", lake_spark)
+    ledger = SparkLedger.verified(settings, "changed-merge", lake_spark)
     with monkeypatch.context() as patch:
         patch.setattr(target, "read_model", with_merge(ledger, None))
         without = ledger.check_changed()
@@ -78,7 +92,7 @@ def test_a_changed_merge_voids_what_was_verified(
 def test_a_wrong_merge_fails_the_incremental_check_only(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger = IncrementalLedger(settings, "wrong-merge")
+    ledger = SparkLedger(settings, "wrong-merge")
     ledger.spark = lake_spark
     wrong = with_merge(ledger, lambda: {"amount": F.max("amount")})
     monkeypatch.setattr(target, "read_model", wrong)
@@ -99,7 +113,7 @@ def test_a_wrong_merge_fails_the_incremental_check_only(
 def test_a_check_killed_before_it_wrote_leaves_the_records_before(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger = IncrementalLedger.verified(settings, "killed", lake_spark)
+    ledger = SparkLedger.verified(settings, "killed", lake_spark)
     ledger.change_and_store()
 
     def kill(*_: object) -> None:
@@ -117,7 +131,7 @@ def test_a_check_killed_before_it_wrote_leaves_the_records_before(
 def test_of_two_checks_at_once_the_first_to_end_is_kept(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger = IncrementalLedger.verified(settings, "at-once", lake_spark)
+    ledger = SparkLedger.verified(settings, "at-once", lake_spark)
     ledger.change_and_store()
     keep, others = marks.keep_verified, iter((True, False))
 

@@ -92,6 +92,14 @@ def pockets(settings: Settings, lake_spark: SparkSession) -> Pockets:
     return pockets
 
 
+@pytest.fixture(scope="module")
+def written(pockets: Pockets) -> Pockets:
+    """The same after an event with which the state of `full` can be written, in the lake too."""
+    pockets.add(full="-30", other="1")
+    assert compact(pockets.spark, pockets.settings, pockets.model) is not None
+    return pockets
+
+
 def test_no_store_has_a_key_whose_state_cannot_be_written(pockets: Pockets) -> None:
     assert pockets.in_lake() == {"other": Decimal("2.0")}
     result = pockets.check(StoreName.LAKE, StoreName.CHANGELOG, mode=Mode.FULL)
@@ -100,28 +108,27 @@ def test_no_store_has_a_key_whose_state_cannot_be_written(pockets: Pockets) -> N
     )
     assert verified_stores.read(pockets.settings.home, NAME) is None, "nothing to go on from"
 
-    pockets.add(full="-30", other="1")
-    assert compact(pockets.spark, pockets.settings, pockets.model) is not None
-    assert pockets.in_lake() == {"full": Decimal("90.0"), "other": Decimal("3.0")}
+
+def test_a_key_whose_state_can_be_written_again_is_in_the_lake(written: Pockets) -> None:
+    assert written.in_lake() == {"full": Decimal("90.0"), "other": Decimal("3.0")}
 
 
 @pytest.mark.endurance
-def test_checks_of_every_kind_agree(pockets: Pockets) -> None:
-    """After the test above."""
-    spark = pockets.spark
-    assert pockets.check(StoreName.LAKE, mode=Mode.FULL).unwritten_total == 0
+def test_checks_of_every_kind_agree(written: Pockets) -> None:
+    spark = written.spark
+    assert written.check(StoreName.LAKE, mode=Mode.FULL).unwritten_total == 0
 
-    pockets.add(full="10")
-    result = pockets.check(StoreName.LAKE, StoreName.CHANGELOG, mode=Mode.FULL)
+    written.add(full="10")
+    result = written.check(StoreName.LAKE, StoreName.CHANGELOG, mode=Mode.FULL)
     assert (result.records, result.unwritten_total) == (3, 1), "the lake still has a record of the key"
-    sampled = pockets.check(StoreName.LAKE, StoreName.CHANGELOG, mode=Mode.SAMPLE)
+    sampled = written.check(StoreName.LAKE, StoreName.CHANGELOG, mode=Mode.SAMPLE)
     assert "1 key without a record" in sampled.verdict
-    assert compact(spark, pockets.settings, pockets.model) is not None
-    assert pockets.in_lake() == {"other": Decimal("3.0")}
-    result = pockets.check(StoreName.LAKE, mode=Mode.INCREMENTAL)
+    assert compact(spark, written.settings, written.model) is not None
+    assert written.in_lake() == {"other": Decimal("3.0")}
+    result = written.check(StoreName.LAKE, mode=Mode.INCREMENTAL)
     assert "keys have states that cannot be written (1)" in result.full_check_reason
 
     request = RebuildRequest({NAME: 1}, "test", approve=True, grace_h=1.0)
-    number = registered_version(pockets.settings, pockets.model, request, "rebuild")
-    build_staging(spark, pockets.settings, pockets.model, number)
-    assert pockets.check(StoreName.STAGING, mode=Mode.FULL, version=number).records == 1
+    number = registered_version(written.settings, written.model, request, "rebuild")
+    build_staging(spark, written.settings, written.model, number)
+    assert written.check(StoreName.STAGING, mode=Mode.FULL, version=number).records == 1
