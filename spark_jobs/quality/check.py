@@ -150,19 +150,19 @@ class SparkCheck(Check):
         create_required(tables, self.cuts, self._stored.condition)
         create_no_absences(tables)
         can_fail = "failed" in tables["folded"].columns
-        failed = "failed" if can_fail else "CAST(NULL AS VARCHAR)"
-        if model.items_leave or can_fail:
+        has_failed = can_fail and bool(tables.rows("SELECT 1 FROM folded WHERE failed IS NOT NULL LIMIT 1"))
+        if model.items_leave or has_failed:
+            failed = "failed" if can_fail else "CAST(NULL AS VARCHAR)"
             tables["ends"] = tables.query(
                 f"SELECT key, position, has_ended, item_time, {failed} IS NOT NULL AS has_failed FROM folded"
             )
             create_absences(tables, model.expires, self.target.settings.stream)
-        if can_fail:
-            tables["unwritten"] = tables.query(
-                f"SELECT key, position, failed FROM folded WHERE failed IS NOT NULL AND position = {ALL_EVENTS}"
-            )
-        if model.items_leave or can_fail:
+            if has_failed:
+                tables["unwritten"] = tables.query(
+                    f"SELECT key, position, failed FROM folded WHERE failed IS NOT NULL AND position = {ALL_EVENTS}"
+                )
             drop_absences(tables)
-        if can_fail:
+        if can_fail and tables.rows(f"SELECT 1 FROM {LACKING} LIMIT 1"):
             self._allow_unwritten(until)
 
     def _allow_unwritten(self, until: Offsets) -> None:
@@ -177,8 +177,6 @@ class SparkCheck(Check):
             tables.query(f"SELECT DISTINCT key, position FROM ({LACKING_POSITIONS}) AS found")
         )
         number = lacking.count()
-        if not number:
-            return
         positions = lacking.groupBy("key").agg(F.sort_array(F.collect_set("position")).alias("positions"))
         folded, _ = self._folded(positions, number, until, lacking)
         failed = folded.where(col("failed").isNotNull() & col("position").isNotNull())

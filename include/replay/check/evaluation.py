@@ -43,7 +43,7 @@ from include.replay.rules import Expectation, quoted
 from include.replay.validation import validate
 from include.words import plural
 
-# Rows that break a rule and that Great Expectations sees, for each store.
+# Rows that break a rule and that Great Expectations sees, for each rule and store.
 SEEN_ROWS = 10_000
 MISSING_SHARES = """SELECT place, CAST(partition AS VARCHAR) AS partition,
            CASE WHEN missing > 1 THEN missing / keys ELSE 0.0 END AS missing_share
@@ -128,7 +128,8 @@ class Evaluation:
             if not self._is_validated and not any(failed):
                 results += [ExpectationResult(store.name, one.name, checked, 0) for one in self._expectations]
                 continue
-            found = self._validated(store.name, [one.name for one in reading.replicas])
+            broken = [fails for fails, number in zip(self._fails.values(), failed, strict=True) if number]
+            found = self._validated(store.name, [one.name for one in reading.replicas], broken)
             for result, number in zip(found, failed, strict=True):
                 if result.passed != (number == 0):
                     raise QualityError(
@@ -155,22 +156,22 @@ class Evaluation:
                 return [ExpectationResult(store, expectation.name, rows.num_rows, 0)]
         return validate(store, rows.to_pandas(), [expectation], index)
 
-    def _validated(self, store: StoreName, places: Sequence[str]) -> list[ExpectationResult]:
-        """Return the results of Great Expectations over the rows that it sees."""
+    def _validated(
+        self, store: StoreName, places: Sequence[str], broken: Sequence[str]
+    ) -> list[ExpectationResult]:
+        """Return the results of Great Expectations over the rows that it sees. broken: the conditions that are true for some rows."""
         if not places:
             return [ExpectationResult(store, one.name, 0, 0) for one in self._expectations]
-        any_fails = " OR ".join(self._fails.values())
         texts = {name for one in self._expectations for name in one.columns}
         columns = ", ".join(f"CAST({quoted(name)} AS VARCHAR) AS {quoted(name)}" for name in sorted(texts))
         flat = f"place, key, partition, stored_offset, stored_count, required_offset, required_count, copy, {columns}"
         mine = f"place IN ({', '.join(map(text_literal, places))})"
-        of_each = "".join(
-            f" UNION ALL (SELECT {flat} FROM {self._rows} WHERE place = {text_literal(place)} LIMIT 1)"
-            for place in places
+        of_each = f"key IN (SELECT min(key) FROM comparison WHERE {mine} GROUP BY place)"
+        seen = (
+            f"(SELECT {flat} FROM {self._rows} WHERE {mine} AND {condition} LIMIT {SEEN_ROWS})"
+            for condition in (of_each, *broken)
         )
-        frame = self.tables.arrow(
-            f"(SELECT {flat} FROM {self._rows} WHERE {mine} AND ({any_fails}) LIMIT {SEEN_ROWS}){of_each}"
-        ).to_pandas()
+        frame = self.tables.arrow(" UNION ".join(seen)).to_pandas()
         if frame.empty:
             return [ExpectationResult(store, one.name, 0, 0) for one in self._expectations]
         return validate(store, frame, self._expectations, ("place", "key"))
