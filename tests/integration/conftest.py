@@ -47,7 +47,7 @@ def settings(servers: Settings) -> Settings:
 
 @pytest.fixture
 def dummies_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
-    """Settings of a stack of dummy servers, none of which runs yet."""
+    """The settings of a stack of dummy servers that are not started."""
     monkeypatch.setattr("stack.lifecycle.component_modules", dummy_servers.components)
     settings = temporary_settings(tmp_path / "home")
     with guarded(settings):

@@ -22,65 +22,39 @@ from pyspark.sql.functions import coalesce, col, concat, format_string, from_jso
 from pyspark.sql.types import StringType, StructField, StructType
 
 from include.declarations.read_model import KEY_COLUMN
-from include.nodes.node_url import PeerRule
-from include.nodes.record_client import NodeClient, PartitionReplica, ReplicaUnavailableError
+from include.nodes.record_client import PartitionReplica, ReplicaUnavailableError
 from include.nodes.record_stream import RECORD_SCHEMA, stream_records
-from include.position import POSITION_COLUMNS, Offsets
-from include.quality.check import StoreName
-from include.replay.check.readings import PLACE, Reading, Replica
+from include.position import POSITION_COLUMNS
+from include.replay.check.readings import PLACE, Reading
+from include.replay.check.stores.node_replicas import ANSWERS, ANSWERS_OF_BATCH, READERS, NodeReplicas
 from spark_jobs.lake.changelog_batch import OFFSET
 from spark_jobs.quality.session import CheckSession
 from spark_jobs.quality.stores.base import StoredFrames, of_pairs
 from spark_jobs.quality.stores.changelog import changelog_of
 from spark_jobs.quality.target import Target
 
-# Few, because the nodes also serve lookups.
-READERS = 4
 # Up to this many keys are read again one by one; for more, the partitions are listed again.
 SINGLE_KEYS = 1_000
 # For more keys than this, listing all records takes less time than looking up each.
 LOOKED_UP_KEYS = 5_000
 # An unreadable record must not look like a missing one.
 FAILFAST = {"mode": "FAILFAST"}
-# Of each replica, the records of some keys are read as applications read them: the node decodes them, and answers in JSON.
-ANSWERS = 100
-ANSWERS_OF_BATCH = 4
 # In the files of records that were read: about 10 MB.
 ROW_GROUP = 65_536
 
 
-class NodesStore:
-    """Every partition of the version on every node that stores it, as owner or standby."""
+class NodesStore(NodeReplicas):
+    """The query nodes; adds their records as frames."""
 
-    name = StoreName.NODES
+    _target: Target
 
     def __init__(self, session: CheckSession, target: Target, stored: StoredFrames) -> None:
+        super().__init__(target)
         self._session = session
         self._stored = stored
         self._spark = session.spark
-        self._wait_s = session.settings.quality.wait_s
-        self._target = target
-        model, settings = target.model, session.settings
-        self._client = NodeClient(
-            settings.kafka.bootstrap_servers,
-            PeerRule.of_client(settings.node),
-            model.name,
-            target.version.number,
-            model.declared_topic,
-        )
-        self._replicas = self._client.ready_replicas(self._wait_s)
         self._spool = spool_dir()
         self._listings = 0
-
-    @property
-    def may_catch_up(self) -> bool:
-        """True: nodes follow a growing changelog."""
-        return True
-
-    def key_counts(self) -> dict[str, int]:
-        """Return the number of keys of each partition on each node."""
-        deadline_s = self._deadline_s()
-        return {replica.name: self._client.key_count(replica, deadline_s) for replica in self._replicas.ready}
 
     def read(self) -> Reading:
         """Add the records of every replica."""
@@ -95,9 +69,7 @@ class NodesStore:
                 [(replica, key) for replica in found.ready for key in by_partition.get(replica.partition, ())]
             )
         self._stored.add(self.name, self._stored.compared(records))
-        replicas = tuple(Replica(r.name, str(self.name), self._target.cut, r.partition) for r in found.ready)
-        unowned = (f"partition {partition} has no ready owner" for partition in found.unowned)
-        return Reading(replicas, (*faults, *unowned, *found.unreachable))
+        return self._reading(faults)
 
     def current(self, late: DataFrame) -> DataFrame:
         """Read the records of these keys one by one, or list their replicas again if there are many keys."""
@@ -112,14 +84,9 @@ class NodesStore:
         records, _ = self._look_up([(by_name[row.place], row.key) for row in rows])
         return records
 
-    def lag_s(self, complete_up_to: Offsets) -> float:
-        """Return 0: only the age of the lake is limited."""
-        del complete_up_to
-        return 0.0
-
     def close(self) -> None:
         """Close the client and remove the spooled records."""
-        self._client.close()
+        super().close()
         shutil.rmtree(self._spool, ignore_errors=True)
 
     def _look_up(self, wanted: Sequence[tuple[PartitionReplica, str]]) -> tuple[DataFrame, list[str]]:
@@ -210,9 +177,6 @@ class NodesStore:
 
     def _partition(self, key: str) -> int:
         return int(murmur2(key.encode(), len(self._target.cut)))
-
-    def _deadline_s(self) -> float:
-        return time.monotonic() + self._wait_s
 
 
 def spool_dir() -> Path:

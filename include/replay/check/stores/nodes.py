@@ -1,7 +1,6 @@
 """The stores of the query nodes, read through their API: each copy of a partition on a node is a replica."""
 
 import random
-import time
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,59 +8,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import murmur2
 
-from include.nodes.node_url import PeerRule
-from include.nodes.record_client import NodeClient, PartitionReplica, ReplicaUnavailableError
+from include.nodes.record_client import PartitionReplica, ReplicaUnavailableError
 from include.nodes.record_stream import stream_records
-from include.position import Offsets
-from include.quality.check import StoreName
-from include.replay.check.readings import Reading, Replica
+from include.replay.check.readings import Reading
+from include.replay.check.stores.node_replicas import ANSWERS, ANSWERS_OF_BATCH, READERS, NodeReplicas
 from include.replay.check.stores.stored_records import StoredRecords
 from include.replay.check.target import CheckTarget
 
-# Few, because the nodes also serve lookups.
-READERS = 4
 # More keys are read with all others of their partition.
 LOOKED_UP_KEYS = 200
-# Of each replica, the records of some keys are read as applications read them: the node decodes them, and answers in JSON.
-ANSWERS = 100
-ANSWERS_OF_BATCH = 4
 
 
-class NodesStore:
-    """Every partition of the version on every node that stores it, as owner or standby.
-
-    A partition is read as one stream while its records change: each record is compared as of its own position.
-    """
-
-    name = StoreName.NODES
-    may_catch_up = True
+class NodesStore(NodeReplicas):
+    """The query nodes; adds their records to DuckDB's table."""
 
     def __init__(self, target: CheckTarget, stored: StoredRecords) -> None:
-        settings, model = target.settings, target.model
-        self._target = target
+        super().__init__(target)
         self._stored = stored
-        self._wait_s = settings.quality.wait_s
-        self._client = NodeClient(
-            settings.kafka.bootstrap_servers,
-            PeerRule.of_client(settings.node),
-            model.name,
-            target.version.number,
-            model.declared_topic,
-        )
-        self._replicas = self._client.ready_replicas(self._wait_s)
-
-    def key_counts(self) -> dict[str, int]:
-        """Return the number of keys of each partition on each node."""
-        deadline_s = time.monotonic() + self._wait_s
-        return {replica.name: self._client.key_count(replica, deadline_s) for replica in self._replicas.ready}
 
     def read(self) -> Reading:
         """Add the records of every replica."""
-        found = self._replicas
-        faults = self._add(found.ready)
-        replicas = tuple(Replica(r.name, str(self.name), self._target.cut, r.partition) for r in found.ready)
-        unowned = (f"partition {partition} has no ready owner" for partition in found.unowned)
-        return Reading(replicas, (*faults, *unowned, *found.unreachable))
+        return self._reading(self._add(self._replicas.ready))
 
     def reread(self, places: Collection[str]) -> None:
         """Replace the records of these replicas."""
@@ -69,15 +36,6 @@ class NodesStore:
         self._stored.remove([replica.name for replica in again])
         # A replica that could not be read before has the fault already.
         self._add(again)
-
-    def lag_s(self, complete_up_to: Offsets) -> float:
-        """Return 0: only the age of the lake is limited."""
-        del complete_up_to
-        return 0.0
-
-    def close(self) -> None:
-        """Close the connections to the nodes."""
-        self._client.close()
 
     def _add(self, replicas: Sequence[PartitionReplica]) -> list[str]:
         """Add the records of some replicas; returns a fault for each that could not be read."""
@@ -115,6 +73,6 @@ class NodesStore:
 
     def _look_up(self, replica: PartitionReplica, keys: Sequence[str]) -> None:
         """Add the records of some keys as applications read them."""
-        deadline_s = time.monotonic() + self._wait_s
+        deadline_s = self._deadline_s()
         texts = (self._client.record(replica, key, deadline_s) for key in keys)
         self._stored.add(self._stored.records.answered(replica.name, [text for text in texts if text]))
