@@ -13,12 +13,10 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from benchmarks.quality import wait_until_folded
+from benchmarks.quality import prove_event_table, wait_until_folded
 from benchmarks.support.deposits import BALANCE, Deposits
 from benchmarks.support.report import print_environment
-from include.declarations.topic_tables import FOLDER
 from include.settings import CHECKOUT, Settings, settings_environment
-from stack.launchers.direct_submit import run
 from tests.support.temporary_stack import temporary_stack
 from tests.support.unsupervised_driver import stream_driver
 from tests.support.waiting import wait_until
@@ -29,12 +27,12 @@ TIMEOUT_S = 300.0
 
 
 def main() -> None:
-    """Append events, fold them, append them to their event table, and explain keys."""
+    """Append events, fold them, append them to their event table, prove it, and explain keys."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=2_000_000, help="events in the log (2,000,000)")
     parser.add_argument("--keys", type=int, default=100_000, help="customers (100,000)")
     parser.add_argument("--repeats", type=int, default=3, help="keys of each measurement (3)")
-    parser.add_argument("--no-table", action="store_true", help="without the event table of the topic")
+    parser.add_argument("--no-table", action="store_true", help="without an event table of the topic")
     parser.add_argument("--timeout", type=float, default=3600, help="timeout of folding in seconds (3600)")
     given = parser.parse_args()
     with temporary_stack(("kafka", "registry", "query_nodes")) as settings:
@@ -44,8 +42,7 @@ def main() -> None:
         with stream_driver(settings):
             wait_until_folded(settings, given.timeout)
             if not given.no_table:
-                table = f"{FOLDER}/{BALANCE.source_topic}"
-                assert run(settings, "event_tables", ["--event-table", table]) == 0, "no event table"
+                prove_event_table(settings)
             numbers = [number for number, _ in deposits.appended.most_common(2 * given.repeats)]
             for name, explain, chosen in (
                 ("command", by_command, numbers[: given.repeats]),

@@ -33,13 +33,23 @@ KNOWN_KEYS = 100_000
 
 @dataclass
 class Records:
-    """Records of a topic as columns, less than 2 GiB of values. times: those of Kafka, in microseconds since 1970."""
+    """Records of a topic as columns, less than 2 GiB of values. times: those of Kafka, in microseconds since 1970. value_bytes: of all values."""
 
     keys: list[bytes | None] = field(default_factory=list)
     values: list[bytes | None] = field(default_factory=list)
     partitions: "array[int]" = field(default_factory=lambda: array("q"))
     offsets: "array[int]" = field(default_factory=lambda: array("q"))
     times: "array[int]" = field(default_factory=lambda: array("q"))
+    value_bytes: int = 0
+
+    def extend(self, others: "Records") -> None:
+        """Add other records."""
+        self.keys += others.keys
+        self.values += others.values
+        self.partitions += others.partitions
+        self.offsets += others.offsets
+        self.times += others.times
+        self.value_bytes += others.value_bytes
 
     def __len__(self) -> int:
         """Return how many records there are."""

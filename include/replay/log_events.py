@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.read_model import ReadModel
 from include.errors import KafkaUnavailableError
-from include.kafka.log_reading import READ_TIMEOUT_S, log_consumer, offset_bounds_of
+from include.kafka.log_reading import READ_TIMEOUT_S, log_consumer, log_consumer_settings, offset_bounds_of
 from include.kafka.schema_ids import known_schema_ids
 from include.position import Offsets
 from include.replay.batch_decoding import BatchDecoder, Records, batch_schema
@@ -21,6 +21,8 @@ MICROS_PER_MILLI = 1000
 LOG = logging.getLogger(__name__)
 # At most, of one call of the consumer and of one batch; and from how many bytes of values on a batch is complete.
 FETCHED_RECORDS, BATCH_RECORDS, BATCH_BYTES = 1_000, 50_000, 2**26
+# What a fetch for a single record asks for.
+FETCHED_BYTES_OF_ONE = 8_192
 
 
 def event_schema(model: ReadModel) -> pa.Schema:
@@ -111,7 +113,11 @@ def events_at(
     if not positions:
         return
     decode = _TopicDecoder(settings, events, len(ends))
-    with closing(log_consumer(settings.kafka.bootstrap_servers)) as consumer:
+    consumer_settings = log_consumer_settings(settings.kafka.bootstrap_servers)
+    # A broker returns a larger batch of records, too, if it is the first one: no more is needed here.
+    consumer_settings["max.partition.fetch.bytes"] = FETCHED_BYTES_OF_ONE
+    found = Records()
+    with closing(Consumer(consumer_settings)) as consumer:
         bounds = {p: offset_bounds_of(consumer, events.topic, p) for p in positions}
         kept = {
             p: [offset for offset in offsets if bounds[p][0] <= offset < bounds[p][1]]
@@ -124,7 +130,12 @@ def events_at(
                 if number < len(offsets)
             }
             for records in record_batches(consumer, events.topic, ranges):
-                yield decode.batch(records)
+                found.extend(records)
+                if found.value_bytes > BATCH_BYTES:
+                    yield decode.batch(found)
+                    found = Records()
+    if found:
+        yield decode.batch(found)
 
 
 class _TopicDecoder:
@@ -135,17 +146,18 @@ class _TopicDecoder:
         self._events = events
         self._partitions = partitions
         self._looked_up: set[int] = set()
-        self._decoder = self._new_decoder()
+        self._decoder: BatchDecoder | None = None
 
     def batch(self, records: Records) -> pa.RecordBatch:
         """Return the events among the records."""
         while True:
+            self._decoder = self._decoder or self._new_decoder()
             try:
                 return self._decoder.decode(records)
             except UnknownSchemaIdError as error:
                 LOG.info("looking up schema id %d, which is of another subject, or of none", error.schema_id)
                 self._looked_up.add(error.schema_id)
-                self._decoder = self._new_decoder()
+                self._decoder = None
 
     def _new_decoder(self) -> BatchDecoder:
         readers = self._events.readers
@@ -161,7 +173,7 @@ def record_batches(
     on_read: Callable[[int], None] = lambda _: None,
 ) -> Iterator[Records]:
     """Yield the records of a range of offsets in each partition: from the first one up to the one before the second one."""
-    found, size = Records(), 0
+    found = Records()
     ranges = {partition: bounds for partition, bounds in ranges.items() if bounds[0] < bounds[1]}
     for messages in _fetched(consumer, topic, ranges):
         chosen = messages if record_key is None else [one for one in messages if one.key() == record_key]
@@ -171,11 +183,11 @@ def record_batches(
         found.offsets.extend([one.offset() or 0 for one in chosen])
         found.times.extend([one.timestamp()[1] * MICROS_PER_MILLI for one in chosen])
         # Of a message: of its value.
-        size += sum(map(len, chosen))
+        found.value_bytes += sum(map(len, chosen))
         on_read(len(messages))
-        if len(found) > BATCH_RECORDS - FETCHED_RECORDS or size > BATCH_BYTES:
+        if len(found) > BATCH_RECORDS - FETCHED_RECORDS or found.value_bytes > BATCH_BYTES:
             yield found
-            found, size = Records(), 0
+            found = Records()
     if found:
         yield found
 

@@ -187,11 +187,11 @@ class TableKeyLog:
             WHERE "{TIMESTAMP}" IS NULL AND (first <= {limit} OR newest <= {limit}) GROUP BY ALL"""
         ).fetchall()
         for batch in self._read_at(dict(rows)):
-            for partition, offset in zip(
-                batch.column(PARTITION).to_pylist(), batch.column(OFFSET).to_pylist(), strict=True
-            ):
-                place = f'"{PARTITION}" = {partition} AND "{OFFSET}" = {offset}'
-                self._connection.execute(f"DELETE FROM {EVENTS} WHERE {place}")
+            self._connection.register("shown", batch.select([PARTITION, OFFSET]))
+            self._connection.execute(
+                f'DELETE FROM {EVENTS} WHERE ("{PARTITION}", "{OFFSET}") IN (FROM shown)'
+            )
+            self._connection.unregister("shown")
             self._events.append(self._connection, [batch])
 
     def close(self) -> None:
