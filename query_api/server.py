@@ -4,9 +4,12 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psutil
 from granian import Granian
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
@@ -18,6 +21,7 @@ from query_api.http.access_log import access_log_options
 from query_api.http.limits.connections import allowed_connections
 from query_api.http.limits.worker_watchdog import Worker, WorkerWatchdog
 from query_api.http.request_checks import AllowedHosts
+from query_api.inherited_sockets import InheritedSockets, InheritingServer
 from query_api.memory_folder import memory_folder, memory_folders
 from query_api.store.backends import store_directory
 
@@ -37,6 +41,7 @@ STOP_TIMEOUT_S = 5
 
 def main() -> int:
     """Serve the node that the settings describe until SIGTERM or SIGINT; return the process's exit status."""
+    inherited = InheritedSockets.of_environment()
     settings = Settings()
     node = settings.node
     try:
@@ -48,7 +53,10 @@ def main() -> int:
         return 1
     metrics = _metrics_directory(settings.store_dir)
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(metrics)
-    server = Granian(
+    create_server = (
+        Granian if inherited is None else partial(InheritingServer, inherited, node.http_idle_timeout_s)
+    )
+    server = create_server(
         "query_api.http.wsgi:application",
         factory=True,
         address=node.bind,
@@ -79,6 +87,8 @@ def main() -> int:
     server.serve()
     watchdog.stop()
     shutil.rmtree(metrics, ignore_errors=True)
+    with suppress(OSError):  # of a server that runs beside this one
+        metrics.parent.rmdir()
     return 0
 
 
@@ -90,11 +100,19 @@ def _processes(workers: Iterable[Any]) -> list[Worker]:
 def _metrics_directory(store_dir: Path) -> Path:
     """Return an empty directory for the workers' counters, in memory where the system has a file system for that.
 
-    The workers map the counters' files, and the kernel kills a process that touches a new page of a mapped file on a full disk.
+    The workers map the counters' files, and the kernel kills a process that touches a new page of a mapped file on a full disk. Each
+    server has its own, named after its process: two run while one replaces the other.
     """
-    for left_over in memory_folders(store_dir, METRICS_DIRECTORY):
-        shutil.rmtree(left_over, ignore_errors=True)
-    return memory_folder(store_dir, METRICS_DIRECTORY)
+    own = memory_folder(store_dir, METRICS_DIRECTORY) / str(os.getpid())
+    for directory in memory_folders(store_dir, METRICS_DIRECTORY):
+        for left_over in directory.glob("*"):
+            # A file is one of an earlier release.
+            if left_over.is_file():
+                left_over.unlink(missing_ok=True)
+            elif left_over == own or not psutil.pid_exists(int(left_over.name)):
+                shutil.rmtree(left_over, ignore_errors=True)
+    own.mkdir(mode=0o700)
+    return own
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from query_api.lookup.lookups import Lookups
 from query_api.metrics.node_metrics import LOOKUP_SECONDS
 
 if TYPE_CHECKING:
+    from _typeshed import OptExcInfo
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
@@ -35,19 +36,26 @@ HTTP_OK = "200 OK"
 HOP_KEY = "HTTP_FOLDLAKE_HOP"
 SERVED_KEY = "HTTP_FOLDLAKE_SERVED"
 ACCEPT_KEY = "HTTP_ACCEPT"
+CLOSE = ("Connection", "close")
 
 
 class FastPath:
-    """A WSGI application: answers plain lookups with the router, and forwards all other requests to the Flask application."""
+    """A WSGI application: answers plain lookups with the router, and forwards all other requests to the Flask application.
+
+    is_draining: whether each response closes its connection, because another server takes over.
+    """
 
     def __init__(self, router: LookupRouter, hosts: AllowedHosts, application: "WSGIApplication") -> None:
         self._reply = router.reply
         self._lookup_at = router.named.get
         self._hosts = hosts
         self._application = application
+        self.is_draining = False
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         """Answer one request."""
+        if self.is_draining:
+            start_response = _closing(start_response)
         lookup = self._lookup_at(environ["PATH_INFO"])
         if lookup is not None and environ["REQUEST_METHOD"] == "GET" and is_plain(environ, self._hosts):
             started_s = time.perf_counter()
@@ -69,6 +77,21 @@ class FastPath:
                     start_response(f"{status} {responses.get(status, '')}", headers)
                 return [body]
         return self._application(environ, start_response)
+
+
+def _closing(start_response: "StartResponse") -> "StartResponse":
+    """Return a function that starts a response after which the connection is closed."""
+
+    def start(
+        status: str,
+        headers: list[tuple[str, str]],
+        exc_info: "OptExcInfo | None" = None,
+        /,
+    ) -> Callable[[bytes], object]:
+        # A new list: other responses may have the same one.
+        return start_response(status, [*headers, CLOSE], exc_info)
+
+    return start
 
 
 def application() -> FastPath:

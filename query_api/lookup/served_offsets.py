@@ -18,8 +18,10 @@ from query_api.lookup.routing import KeyLocation
 DIRECTORY = "served"
 LOCKS_FILE = "slots"
 VALUE_BYTES = 8
-# More than any node has workers; the file has room for all of them.
-MAX_SLOTS = 64
+# More than two servers of a node have workers; the file has room for all of them.
+MAX_SLOTS = 128
+# Two HTTP servers run while one replaces the other.
+SERVERS = 2
 # A worker that is being replaced still has its slot.
 SPARE_SLOTS = 2
 
@@ -59,7 +61,7 @@ class ServedOffsets:
 
     def __init__(self, store_dir: Path, workers: int) -> None:
         self._directory = store_dir / DIRECTORY
-        self._slots = min(MAX_SLOTS, workers + SPARE_SLOTS)
+        self._slots = min(MAX_SLOTS, SERVERS * workers + SPARE_SLOTS)
         self._slot: int | None = None
         self._locks = -1
         self._versions: dict[tuple[str, int], VersionOffsets] = {}

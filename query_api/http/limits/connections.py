@@ -71,12 +71,16 @@ def limit_unread_answers(timeout_s: float) -> None:
     thread waits for it. Where the system lacks the option, nothing is limited.
     """
     if hasattr(socket, "TCP_USER_TIMEOUT"):
-        threading.Thread(
-            target=_limit_unread, args=(int(timeout_s * 1000),), name="write deadline", daemon=True
-        ).start()
+        threading.Thread(target=_limit_unread, args=(timeout_s,), name="write deadline", daemon=True).start()
 
 
-def _limit_unread(timeout_ms: int) -> None:
+def limit_unread_of(listening: socket.socket, timeout_s: float) -> None:
+    """Do the same for the connections of a socket, which need not listen yet."""
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(timeout_s * 1000))
+
+
+def _limit_unread(timeout_s: float) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
     is_set = False
     while not is_set and time.monotonic() < deadline:
@@ -84,7 +88,7 @@ def _limit_unread(timeout_ms: int) -> None:
         for one in _own_sockets():
             with suppress(OSError):
                 if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, timeout_ms)
+                    limit_unread_of(one, timeout_s)
                     is_set = True
 
 

@@ -4,6 +4,8 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
+import psutil
+
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import ReadModelVersions, Stage, Version
 from tests.support.changelog_writer import ChangelogWriter
@@ -45,9 +47,8 @@ def _still_open(nodes: NodeStack, store: str) -> list[str]:
     """Return the HTTP workers' memory maps of a store, including a removed one."""
     found = []
     for node in ("node-1", "node-2"):
-        server = nodes.pid(f"{node}-http")
-        workers = Path(f"/proc/{server}/task/{server}/children").read_text().split()
-        maps = "".join(Path(f"/proc/{worker}/maps").read_text() for worker in workers)
+        workers = psutil.Process(nodes.pid(f"{node}-http")).children(recursive=True)
+        maps = "".join(Path(f"/proc/{worker.pid}/maps").read_text() for worker in workers)
         found += [line for line in maps.splitlines() if f"/{store}" in line]
     return found
 

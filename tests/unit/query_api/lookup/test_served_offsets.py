@@ -1,6 +1,7 @@
 """A node never answers from an older state of a partition than it has answered from before, whichever store that was."""
 
 import multiprocessing
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from query_api.cluster.cluster_observer import ClusterView
 from query_api.lookup.local_lookup import LocalLookup
 from query_api.lookup.lookup_results import FailureReason, LocalAnswer, LookupFailedError
 from query_api.lookup.lookups import Lookups
-from query_api.lookup.served_offsets import ServedOffsets, read_served, served_path
+from query_api.lookup.served_offsets import MAX_SLOTS, ServedOffsets, read_served, served_path
 from query_api.materializer.fold_watch import forget_lost, read_all_served
 from query_api.materializer.version_follower import VersionReference
 from query_api.store.base import Binding, Change
@@ -123,6 +124,34 @@ def test_workers_share_what_was_answered_and_it_outlives_them(settings: Settings
 
     assert refusal(first).reason is FailureReason.NOT_READY
     assert refusal(lookups_of(settings)).reason is FailureReason.NOT_READY
+
+
+def _hold_slot(store_dir: Path, number: int, is_over: Connection) -> None:
+    ServedOffsets(store_dir, workers=2).of_version("balance", 1, 1).extend(0, number)
+    is_over.send(None)
+    is_over.recv()
+
+
+def test_the_workers_of_two_servers_have_their_own_slots(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    # Two of each server, and two that are being replaced.
+    pipes = [context.Pipe() for _ in range(6)]
+    workers = [
+        context.Process(target=_hold_slot, args=(tmp_path, number, other))
+        for number, (_, other) in enumerate(pipes, start=1)
+    ]
+    for worker in workers:
+        worker.start()
+    for own, _ in pipes:
+        assert own.poll(60)
+
+    slots = read_served(served_path(tmp_path, "balance", 1), partitions=MAX_SLOTS)
+    assert sum(value > 0 for value in slots) == len(workers)
+    assert max(slots) == len(workers)
+
+    for (own, _), worker in zip(pipes, workers, strict=True):
+        own.send(None)
+        worker.join(60)
 
 
 def test_offsets_of_versions_that_have_ended_are_removed(tmp_path: Path) -> None:
