@@ -2,7 +2,7 @@
 
 import importlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
@@ -15,9 +15,10 @@ from include.errors import FoldlakeError
 from include.files import FileLockedError, file_lock, private_umask
 from include.settings import Settings
 from stack.readiness import Listener, Progress, wait_until_ready
+from stack.server_replacement import replace_server
 from stack.supervision.process import Process, check_ports
 from stack.supervision.stray_processes import end_stray_processes
-from stack.supervision.supervisor import Supervisor, remove_run_files
+from stack.supervision.supervisor import Changes, Supervisor, remove_run_files
 
 # Each name is a module of stack/components with the functions `prepare(settings)` and `processes(settings)`, and
 # optionally `check(settings)`, which raises before anything is started, `after_start(settings)` and `before_stop(settings)`, and
@@ -50,7 +51,7 @@ def start(settings: Settings, only: Sequence[str] = (), listener: Listener = lam
     Raises:
         SettingsError: a component cannot run with these settings.
         PortTakenError: another process listens on a port.
-        StartError: a process did not become ready in time.
+        StartError: a process did not become ready in time. A server whose sockets are held is still the one before.
         BusyError: another process is starting or stopping this stack.
         HandoverError: a stream driver with the changed settings or declarations has failed; the present one stays.
     """
@@ -70,6 +71,7 @@ def start(settings: Settings, only: Sequence[str] = (), listener: Listener = lam
             _call_hook(module, "check", settings)
         changes = supervisor.ensure_running(known)
         changed = changes.changed & {process.name for process in wanted}
+        changes = replace(changes, changed=changed)
         if changed or changes.removed:
             _before_stop(settings, running & (changed | changes.removed))
         for name in changes.removed:
@@ -79,7 +81,7 @@ def start(settings: Settings, only: Sequence[str] = (), listener: Listener = lam
                 name: pool.submit(_prepare, name, module, settings, listener)
                 for name, module in selected.items()
             }
-            _start_in_order(settings, supervisor, selected, prepared, changed, listener)
+            _start_in_order(settings, supervisor, selected, prepared, changes, listener)
         for module in selected.values():
             _call_hook(module, "after_start", settings)
 
@@ -141,12 +143,13 @@ def _start_in_order(
     supervisor: Supervisor,
     components: dict[str, ModuleType],
     prepared: dict[str, Future[None]],
-    changed: AbstractSet[str],
+    changes: Changes,
     listener: Listener,
 ) -> None:
     """Start the processes in start order, each as soon as its component is prepared, and replace the changed ones."""
     owned = [(process, name) for name, module in components.items() for process in module.processes(settings)]
     owned.sort(key=lambda pair: pair[0].start_order)
+    changed = changes.changed | changes.outdated.keys()
     updates = {name: module for name, module in components.items() if hasattr(module, "update")}
     for start_order, group in groupby(owned, key=lambda pair: pair[0].start_order):
         for name in [name for name, module in updates.items() if start_order > module.UPDATE_ORDER]:
@@ -161,21 +164,29 @@ def _start_in_order(
         wait_until_ready(settings.home, supervisor, kept, listener)
         outdated = (process for process, _ in order if process.name in changed)
         for _, unit in groupby(outdated, key=lambda process: process.unit):
-            _replace(settings, supervisor, list(unit), listener)
+            _replace(settings, supervisor, list(unit), changes.outdated, listener)
 
 
 def _replace(
-    settings: Settings, supervisor: Supervisor, processes: list[Process], listener: Listener
+    settings: Settings,
+    supervisor: Supervisor,
+    unit: list[Process],
+    outdated: Mapping[str, Path],
+    listener: Listener,
 ) -> None:
-    """Stop and start processes, and wait until they are ready, and serve if they have served."""
+    """Replace servers whose sockets are held; then stop and start the other processes, and wait until all serve that have served."""
     ready = [
         replace(process, is_ready=process.is_serving)
         if process.is_serving is not None and process.is_serving()
         else process
-        for process in processes
+        for process in unit
     ]
-    supervisor.replace(processes)
-    for process in processes:
+    for process in unit:
+        if process.name in outdated:
+            replace_server(settings.home, supervisor, process, outdated[process.name], listener)
+    stopped = [process for process in unit if process.name not in outdated]
+    supervisor.replace(stopped)
+    for process in stopped:
         supervisor.start(process.name)
     wait_until_ready(settings.home, supervisor, ready, listener)
 

@@ -14,7 +14,13 @@ from include.stream import driver_configuration
 from stack import lifecycle
 from stack.components import stream
 from stack.launchers import stream_driver
-from stack.supervision.configuration import SecretsFile, declarations_digest, describe, secrets_path
+from stack.supervision.configuration import (
+    SecretsFile,
+    declarations_digest,
+    describe,
+    held_files,
+    secrets_path,
+)
 from stack.supervision.exec_process import DESCRIPTION
 from stack.supervision.process import Process
 from stack.supervision.supervisor import Supervisor
@@ -64,17 +70,30 @@ def _planned(
 ) -> PlannedProcess:
     if pid is None:
         return PlannedProcess(process.name, START)
-    reasons = _differences(_description(pid), describe(settings, process, secrets_file))
+    before = (
+        _description_of(pid) if process.listen is None else _held_description(settings.home, process.name)
+    )
+    reasons = _differences(before, describe(settings, process, secrets_file))
     return PlannedProcess(process.name, REPLACE if reasons else KEEP, reasons)
 
 
-def _description(pid: int) -> Mapping[str, Any]:
+def _description_of(pid: int) -> Mapping[str, Any]:
     """Return the description with which a process runs; empty if an earlier release has started it."""
     try:
-        described: Mapping[str, Any] = json.loads(
-            Path(psutil.Process(pid).environ()[DESCRIPTION]).read_bytes()
-        )
-    except (psutil.Error, OSError, KeyError, ValueError):
+        return _read(Path(psutil.Process(pid).environ()[DESCRIPTION]))
+    except (psutil.Error, KeyError):
+        return {}
+
+
+def _held_description(home: Path, name: str) -> Mapping[str, Any]:
+    """Return the description of the server whose sockets a process holds."""
+    return _read(held_files(home, name).present)
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    try:
+        described: Mapping[str, Any] = json.loads(path.read_bytes())
+    except (OSError, ValueError):
         return {}
     return described
 

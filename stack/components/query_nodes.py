@@ -12,7 +12,7 @@ from query_api.cluster import node_state
 from query_api.http.request_checks import AllowedHosts
 from query_api.store.backends import load_backend
 from stack.readiness import loopback_client
-from stack.supervision.process import Process
+from stack.supervision.process import Listen, Process
 from stack.tools import Tools
 
 START_ORDER = 20
@@ -97,8 +97,10 @@ def _node_processes(node: Settings) -> list[Process]:
         unit=node.node.name,
         is_serving=lambda: _is_ok(node.node.port, "readyz"),
         reads_declarations=True,
+        listen=Listen(node.node.bind, node.node.http_workers),
     )
-    return [materializer, http]
+    # A new server answers from the store while the materializer is replaced.
+    return [http, materializer]
 
 
 def _is_materializer_alive(store_dir: Path) -> bool:

@@ -16,7 +16,7 @@ from pathlib import Path
 from include.declarations.event_types.event_schemas import READ_MODELS
 from include.files import PRIVATE_FILE, PRIVATE_UMASK, write_atomically
 from include.settings import CHECKOUT, Settings, settings_environment
-from stack.supervision import exec_process
+from stack.supervision import exec_process, socket_holder
 from stack.supervision.process import Process
 from stack.tools import Tools
 
@@ -109,20 +109,31 @@ def descriptions_dir(home: Path) -> Path:
     return _run_dir(home) / "processes"
 
 
-def write_configuration(settings: Settings, processes: Iterable[Process]) -> None:
-    """Write supervisord's configuration for these processes, and create the folders that it refers to."""
+def held_files(home: Path, name: str) -> socket_holder.Files:
+    """Return the files of a server whose listening sockets are held."""
+    return socket_holder.Files(descriptions_dir(home) / name)
+
+
+def write_configuration(settings: Settings, processes: Iterable[Process]) -> dict[str, Path]:
+    """Write supervisord's configuration for these processes, and create the folders that it refers to.
+
+    Returns the path of each process's description.
+    """
     run = _run_dir(settings.home)
     run.mkdir(parents=True, exist_ok=True)
     log_path(settings.home, "supervisord").parent.mkdir(parents=True, exist_ok=True)
     secrets_file = SecretsFile(secrets_path(settings.home))
     sections = [_main_section(settings.home)]
     secrets: dict[str, dict[str, str]] = {}
+    descriptions: dict[str, Path] = {}
     for process in processes:
         secrets[process.name] = split_secrets(settings, _environment(settings, process))[1]
         description = _write_description(settings, process, describe(settings, process, secrets_file))
+        descriptions[process.name] = description
         sections.append(_program_section(settings, process, description))
     secrets_file.write(secrets)
     write_atomically(configuration_path(settings.home), "\n".join(sections))
+    return descriptions
 
 
 def _run_dir(home: Path) -> Path:
@@ -152,12 +163,10 @@ supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
 
 
 def _program_section(settings: Settings, process: Process, description: Path) -> str:
-    secrets = secrets_path(settings.home)
-    python = Tools(settings.tools).main_python
     group = "true" if process.kill_as_group else "false"
     return f"""\
 [program:{process.name}]
-command="{_escaped(python)}" -I -S "{_escaped(exec_process.__file__)}" "{_escaped(description)}" "{_escaped(secrets)}"
+command={_command(settings, process, description)}
 directory={_escaped(CHECKOUT)}
 autostart=false
 autorestart=true
@@ -171,6 +180,18 @@ stdout_logfile={_escaped(_escaped(log_path(settings.home, process.name)))}
 stdout_logfile_maxbytes={LOG_BYTES}
 stdout_logfile_backups={LOG_BACKUPS}
 """
+
+
+def _command(settings: Settings, process: Process, description: Path) -> str:
+    """Return the command line of a process. If its sockets are held, it does not depend on the description: no change of that closes them."""
+    python, secrets = Tools(settings.tools).main_python, secrets_path(settings.home)
+    if process.listen is None:
+        arguments: list[object] = [exec_process.__file__, description, secrets]
+    else:
+        base = descriptions_dir(settings.home) / process.name
+        listen = process.listen
+        arguments = [socket_holder.__file__, base, secrets, listen.address, process.port, listen.sockets]
+    return " ".join([f'"{_escaped(python)}" -I -S', *(f'"{_escaped(str(one))}"' for one in arguments)])
 
 
 def describe(settings: Settings, process: Process, secrets_file: SecretsFile) -> dict[str, object]:

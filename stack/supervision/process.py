@@ -12,6 +12,17 @@ from include.errors import FoldlakeError
 
 
 @dataclass(frozen=True)
+class Listen:
+    """How a server gets its listening sockets, each with the process's port: `socket_holder` hands them down, so a new server can use them.
+
+    address: that they are bound to. sockets: one for each worker.
+    """
+
+    address: str
+    sockets: int
+
+
+@dataclass(frozen=True)
 class Process:
     """One supervised process.
 
@@ -29,6 +40,7 @@ class Process:
     reads_settings: False for a third-party server, whose environment contains no Foldlake settings, so that a changed
         setting does not restart it.
     reads_declarations: True for a process that is restarted when a read model or an event schema is added or changed.
+    listen: for a server that is replaced by one that gets ready beside it. None: it is stopped first.
     """
 
     name: str
@@ -47,6 +59,7 @@ class Process:
     is_serving: Callable[[], bool] | None = None
     reads_settings: bool = True
     reads_declarations: bool = False
+    listen: Listen | None = None
 
 
 # Below the ports that Linux assigns to outgoing connections (32768 and up), which may be taken at any time.

@@ -7,9 +7,9 @@ import shutil
 import subprocess
 import sys
 import xmlrpc.client
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from include.waiting import wait_for
 from stack.supervision.configuration import (
     configuration_path,
     descriptions_dir,
+    held_files,
     log_path,
     secrets_path,
     socket_path,
@@ -64,10 +65,14 @@ class ProcessState:
 
 @dataclass(frozen=True)
 class Changes:
-    """The names of processes whose definition has changed, and of those that are no longer defined."""
+    """The names of processes whose definition has changed, and of those that are no longer defined.
+
+    outdated: name -> new description, of servers that can be replaced without closing their listening sockets.
+    """
 
     changed: frozenset[str] = frozenset()
     removed: frozenset[str] = frozenset()
+    outdated: Mapping[str, Path] = field(default_factory=dict)
 
 
 class Supervisor:
@@ -77,6 +82,7 @@ class Supervisor:
         self._settings = settings
         self._socket = socket_path(settings.home)
         self._log = log_path(settings.home, "supervisord")
+        self._descriptions: dict[str, Path] = {}
 
     def pid(self) -> int | None:
         """Return supervisord's process id, or None when it is not running."""
@@ -94,23 +100,39 @@ class Supervisor:
         Raises:
             SupervisorError: supervisord does not start.
         """
+        processes = list(processes)
         is_new = self.pid() is None
         if is_new:
             shutil.rmtree(descriptions_dir(self._settings.home), ignore_errors=True)
-        write_configuration(self._settings, processes)
+        self._descriptions = write_configuration(self._settings, processes)
+        running = {name for name, state in self.states().items() if state.is_running}
+        outdated = {}
+        for process in processes:
+            if process.listen is None:
+                continue
+            wanted, held = self._descriptions[process.name], held_files(self._settings.home, process.name)
+            if process.name not in running:
+                held.set_description(str(wanted))
+            elif held.description() != str(wanted) or held.pending() is not None:
+                outdated[process.name] = wanted
         if is_new:
             self._start()
             return Changes()
         ((added, changed, removed),) = self._call("reloadConfig")
         for name in added:
             self._call("addProcessGroup", name)
-        return Changes(frozenset(changed), frozenset(removed))
+        # Another port, for example, needs other sockets.
+        kept = {name: path for name, path in outdated.items() if name not in changed}
+        return Changes(frozenset(changed), frozenset(removed), kept)
 
     def replace(self, processes: Iterable[Process]) -> None:
         """Stop these processes in parallel, and define them as the configuration does; they are not started."""
         processes = list(processes)
         self.stop(processes)
         for process in processes:
+            if process.listen is not None:
+                held = held_files(self._settings.home, process.name)
+                held.set_description(str(self._descriptions[process.name]))
             self._call("removeProcessGroup", process.name)
             self._call("addProcessGroup", process.name)
 

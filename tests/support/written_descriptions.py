@@ -1,6 +1,5 @@
 """The descriptions of processes to which supervisord's configuration refers."""
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,7 +10,9 @@ from stack.supervision.process import Process
 
 def written_descriptions(settings: Settings, processes: Iterable[Process]) -> dict[str, Path]:
     """Write the configuration for these processes, and return name -> description."""
-    write_configuration(settings, processes)
-    text = configuration_path(settings.home).read_text(encoding="utf-8")
-    found = re.findall(r'^\[program:(.+)\]\ncommand=.* "([^"]+)" "[^"]+"$', text, re.MULTILINE)
-    return {name: Path(path) for name, path in found}
+    processes = list(processes)
+    descriptions = write_configuration(settings, processes)
+    configuration = configuration_path(settings.home).read_text(encoding="utf-8")
+    # Those of held servers are in a link.
+    assert all(str(descriptions[one.name]) in configuration for one in processes if one.listen is None)
+    return descriptions

@@ -1,10 +1,14 @@
 """A further read model gets its driver and nodes without a moment in which nothing is served; one with an error changes nothing."""
 
 import logging
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 
 from include.airflow.client import airflow_api
@@ -13,6 +17,7 @@ from include.stream import driver_configuration, driver_launch
 from stack.components.stream import HandoverError
 from stack.launchers import stream_driver
 from stack.lifecycle import start
+from stack.readiness import StartError
 from stack.supervision.supervisor import Supervisor
 from tests.integration.deploys.traffic import Traffic
 from tests.support.balance_copy import with_balance_copy
@@ -24,14 +29,34 @@ from tests.support.waiting import wait_until
 LOG = logging.getLogger(__name__)
 MODEL = "further"
 TIMEOUT_S = 300.0
+SERVERS = ("node-1-http", "node-2-http")
+MATERIALIZERS = ("node-1-materializer", "node-2-materializer")
 
 
 def pids(settings: Settings) -> dict[str, int | None]:
     return {name: state.pid for name, state in Supervisor(settings).states().items()}
 
 
-def of_nodes(found: dict[str, int | None]) -> dict[str, int | None]:
-    return {name: pid for name, pid in found.items() if name.startswith("node-")}
+def servers_of(settings: Settings, name: str) -> list[psutil.Process]:
+    """Return the HTTP servers of a node, the newest one last: two while one replaces the other."""
+    holder = Supervisor(settings).states()[name].pid
+    return sorted(psutil.Process(holder).children(), key=lambda server: server.create_time())
+
+
+@contextmanager
+def killed_new_server(settings: Settings, name: str) -> Iterator[None]:
+    """Kill the new HTTP server of a node during a block, as soon as it runs."""
+
+    def kill() -> None:
+        wait_until(lambda: len(servers_of(settings, name)) == 2, "the new server runs", TIMEOUT_S)
+        servers_of(settings, name)[-1].kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        yield
+    finally:
+        killer.join()
 
 
 def driver_pid(settings: Settings) -> int:
@@ -51,21 +76,32 @@ def test_a_further_read_model_replaces_driver_and_nodes_one_after_the_other(
     stack: Settings, folder: Path, traffic: Traffic
 ) -> None:
     before, old_driver = pids(stack), driver_pid(stack)
+    old_servers = {name: servers_of(stack, name) for name in SERVERS}
     launch = driver_launch.read_report(stack.home)
     with traffic.running():
         time.sleep(3.0)  # of usual folds, with which the longest pause is compared
         began_s = time.time()
         with_balance_copy(stack, MODEL, folder)
+        with (
+            killed_new_server(stack, SERVERS[0]),
+            pytest.raises(StartError, match="it ended with status -9"),
+        ):
+            start(stack)
+        assert pids(stack) == before
+        assert {name: servers_of(stack, name) for name in SERVERS} == old_servers
         start(stack)
         took_s = time.time() - began_s
         time.sleep(3.0)
     traffic.settle()
 
     after = pids(stack)
-    assert {name for name in before if after[name] != before[name]} == set(of_nodes(before))
+    # The processes that hold the nodes' sockets stay.
+    assert {name for name in before if after[name] != before[name]} == set(MATERIALIZERS)
+    assert not any(set(servers_of(stack, name)) & set(old_servers[name]) for name in SERVERS)
     assert after.keys() == before.keys()
     assert driver_pid(stack) != old_driver
     assert traffic.without_answer == []
+    assert traffic.failed == []
     report = driver_launch.read_report(stack.home)
     assert launch is not None
     assert report is not None
@@ -137,3 +173,4 @@ def test_a_read_model_with_an_error_changes_nothing(
     assert pids(stack) == before
     assert driver_pid(stack) == old_driver
     assert traffic.without_answer == []
+    assert traffic.failed == []

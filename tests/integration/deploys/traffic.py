@@ -1,15 +1,23 @@
 """Events and lookups that go on while a test changes the stack."""
 
+import http.client
+import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from decimal import Decimal
+from functools import partial
+from http import HTTPStatus
 from itertools import cycle, pairwise
+from urllib.parse import urlencode
 
 import httpx
 from confluent_kafka import Message
 
+from include.read_models.balance.events import FundsAdded
 from include.settings import Settings
+from tests.support.commands import ADD, JSON
 from tests.support.http.local_http import http_client
 from tests.support.stream_events import CHANGELOG, Ledger
 from tests.support.stream_process import EventSource, records_of
@@ -18,19 +26,24 @@ from tests.support.waiting import wait_until
 EVENTS_PER_S = 200
 LOOKUP_INTERVAL_S = 0.02
 LOOKUP_TIMEOUT_S = 2.0
+# A client of one node sends a command after this number of lookups.
+LOOKUPS_PER_COMMAND = 10
 TIMEOUT_S = 300.0
 
 
 class Traffic:
     """Appends events, and looks a balance up on each node again and again.
 
-    ledger: all events so far. without_answer: the moments at which no node has answered.
+    Each node also has two clients of its own, which look up and send commands: one keeps its connection, the other has one for each request.
+
+    ledger: all events so far. without_answer: the moments at which no node has answered. failed: requests of clients of one node.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.ledger = Ledger()
         self.without_answer: list[float] = []
+        self.failed: list[str] = []
         self.lookups = 0
         self._source = EventSource(settings, "balance")
         self._is_over = threading.Event()
@@ -44,7 +57,12 @@ class Traffic:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Send events and lookups during a block."""
-        threads = [threading.Thread(target=one) for one in (self._append, self._look_up)]
+        clients: list[Callable[[], None]] = [
+            partial(self._use_node, port, keep=keep)
+            for port in self.settings.query_ports
+            for keep in (True, False)
+        ]
+        threads = [threading.Thread(target=one) for one in [self._append, self._look_up, *clients]]
         self._is_over.clear()
         for thread in threads:
             thread.start()
@@ -90,3 +108,33 @@ class Traffic:
             return client.get(url, params={"customerId": customer}).is_success
         except httpx.HTTPError:
             return False
+
+    def _use_node(self, port: int, *, keep: bool) -> None:
+        """Look up and send commands on one node, whose clients do not repeat a request that fails."""
+        customers = cycle(self.ledger.amounts.copy())
+        own = FundsAdded(customerId=f"client of {port}, kept {keep}", amount=Decimal("1.00"))
+        body = json.dumps({"customerId": own.customerId, "amount": "1.00"})
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LOOKUP_TIMEOUT_S)
+        number = 0
+        while not self._is_over.is_set():
+            number += 1
+            is_command = number % LOOKUPS_PER_COMMAND == 0
+            query = urlencode({"customerId": next(customers)})
+            try:
+                if is_command:
+                    connection.request("POST", ADD, body, JSON)
+                else:
+                    connection.request("GET", f"/api/customers.getBalance?{query}")
+                response = connection.getresponse()
+                text = response.read().decode()
+                if response.status >= HTTPStatus.BAD_REQUEST:
+                    self.failed.append(f"{port} {keep=} {is_command=}: {response.status} {text}")
+                elif is_command:
+                    self.ledger.add(own)
+            except (OSError, http.client.HTTPException) as error:
+                self.failed.append(f"{port} {keep=} {is_command=}: {error!r}")
+                connection.close()
+            if not keep:
+                connection.close()
+            time.sleep(LOOKUP_INTERVAL_S)
+        connection.close()
