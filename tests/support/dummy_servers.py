@@ -16,9 +16,10 @@ from cli.__main__ import main
 from include.settings import CHECKOUT, Settings, settings_environment
 from stack import lifecycle
 from stack.process_status import process_statuses
-from stack.supervision.process import Process
+from stack.supervision.process import Listen, Process
 from stack.supervision.supervisor import Supervisor
 from stack.tools import Tools
+from tests.support.http import held_server
 
 LISTEN = """
 import socket, sys
@@ -73,9 +74,43 @@ SERVERS = (
 NAMES = tuple(server.name for server in SERVERS)
 
 
-def components() -> dict[str, DummyServer]:
+class HeldDummy:
+    """A component with a server whose socket is held, and which responds with the name of the node in the settings.
+
+    It ends at once if that name is BROKEN, and is never ready if it is SLOW.
+    """
+
+    name = "query_nodes"
+
+    def prepare(self, _settings: Settings) -> None:
+        """Do nothing: the server has no files."""
+
+    def processes(self, settings: Settings) -> list[Process]:
+        """Return the server's process."""
+        (port, *_), name = settings.query_ports, settings.node.name
+        fault = {BROKEN: held_server.ENDS, SLOW: held_server.NEVER_READY}.get(name, "")
+        return [
+            Process(
+                name=self.name,
+                command=(str(Tools(settings.tools).main_python), "-c", held_server.SERVER),
+                start_order=20,
+                is_ready=lambda: held_server.responds(port),
+                port=port,
+                environment={"NAME": name, "FAULT": fault, "PYTHONPATH": str(CHECKOUT)},
+                port_setting="FOLDLAKE_QUERY_PORTS",
+                reads_settings=False,
+                listen=Listen("127.0.0.1", held_server.WORKERS),
+            )
+        ]
+
+
+BROKEN, SLOW = "broken", "slow"
+HELD = HeldDummy()
+
+
+def components() -> dict[str, DummyServer | HeldDummy]:
     """Return the dummies by name, as `stack.lifecycle.component_modules` returns the components."""
-    return {server.name: server for server in SERVERS}
+    return {server.name: server for server in (*SERVERS, HELD)}
 
 
 def hold_back(settings: Settings) -> None:
