@@ -20,9 +20,9 @@ def run(
 ) -> None:
     """Start the embedded stack, and wait until every process is ready.
 
-    Running processes are kept, except those whose settings or read models have changed. These are replaced one after the other: the new
-    stream driver gets ready before the present one stops, and one query node serves while the other restarts. Ports, memory and
-    folders are settings, listed in .env.example.
+    Running processes are kept, except those whose settings or read models have changed. These are replaced one after the other: a new
+    stream driver, and a new HTTP server of a query node, gets ready before the present one stops. Ports, memory and folders are
+    settings, listed in .env.example.
 
     Examples:
       ./foldlake up

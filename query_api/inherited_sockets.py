@@ -68,6 +68,15 @@ class InheritedSockets:
             bool(os.environ[MUST_SERVE]),
         )
 
+    def on_drain(self, call: Callable[[], None]) -> None:
+        """Have a thread call `call` when the server shall drain."""
+
+        def wait() -> None:
+            os.read(self.drain_pipe, 1)  # nothing is ever written to it
+            call()
+
+        threading.Thread(target=wait, name="drain", daemon=True).start()
+
 
 class InheritingServer(MPServer):
     """Granian's server with processes as workers, each on an inherited socket of its own.
@@ -117,12 +126,7 @@ class InheritingServer(MPServer):
         with socket.socket(fileno=os.dup(inherited.sockets[worker])) as own:
             limit_unread_of(own, self._unread_timeout_s)
         os.write(inherited.ready_pipe, b"%d\n" % worker)
-        threading.Thread(
-            target=_drain,
-            args=(inherited.drain_pipe, inherited.sockets[worker], application),
-            name="drain",
-            daemon=True,
-        ).start()
+        inherited.on_drain(partial(_drain, inherited.sockets[worker], application))
         return application
 
 
@@ -133,9 +137,8 @@ def _wait_until_it_serves(application: Any) -> None:  # noqa: ANN401 - a WSGI ap
         time.sleep(POLL_S)
 
 
-def _drain(pipe: int, listening: int, application: Drainable) -> None:
-    """Wait for the end of the pipe, which is never written to. Then accept no connection, and close each after its next response."""
-    os.read(pipe, 1)
+def _drain(listening: int, application: Drainable) -> None:
+    """Accept no connection, and close each after its next response."""
     application.is_draining = True
     _stop_accepting(listening)
 

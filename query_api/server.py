@@ -84,6 +84,9 @@ def main() -> int:
         lambda: _processes(server.wrks), node.bind, node.port, timeout_s=node.http_worker_timeout_s
     )
     server.on_startup(watchdog.start)
+    if inherited is not None:
+        # Connections of the watchdog reach the workers of the new server only.
+        inherited.on_drain(watchdog.stop)
     server.serve()
     watchdog.stop()
     shutil.rmtree(metrics, ignore_errors=True)
@@ -106,12 +109,14 @@ def _metrics_directory(store_dir: Path) -> Path:
     own = memory_folder(store_dir, METRICS_DIRECTORY) / str(os.getpid())
     for directory in memory_folders(store_dir, METRICS_DIRECTORY):
         for left_over in directory.glob("*"):
-            # A file is one of an earlier release.
-            if left_over.is_file():
-                left_over.unlink(missing_ok=True)
-            elif left_over == own or not psutil.pid_exists(int(left_over.name)):
+            pid = int(left_over.name) if left_over.name.isdigit() else None
+            if pid is not None and pid != os.getpid() and psutil.pid_exists(pid):
+                continue
+            if left_over.is_dir():
                 shutil.rmtree(left_over, ignore_errors=True)
-    own.mkdir(mode=0o700)
+            else:  # of an earlier release
+                left_over.unlink(missing_ok=True)
+    own.mkdir(mode=0o700, parents=True)
     return own
 
 

@@ -21,12 +21,12 @@ from tests.support.waiting import wait_until
 # What goes wrong with a server.
 ENDS, NEVER_READY = "ends", "is never ready"
 WORKERS = 2
-TIMEOUT_S = 10.0
+TIMEOUT_S = 30.0
 # With other times than the real ones.
 HOLD = """
 import sys
 from stack.supervision import socket_holder
-socket_holder.TRIAL_S, socket_holder.DRAIN_S = float(sys.argv.pop()), 0.5
+socket_holder.DRAIN_S, socket_holder.TRIAL_S = float(sys.argv.pop()), float(sys.argv.pop())
 sys.exit(socket_holder.main(*sys.argv[1:]))
 """
 
@@ -146,17 +146,23 @@ def described(
 
 @contextmanager
 def held_server(
-    folder: Path, description: Path, is_up: Callable[[int], bool] | None = None, trial_s: float = 0.5
+    folder: Path,
+    description: Path,
+    is_up: Callable[[int], bool] | None = None,
+    trial_s: float = 0.5,
+    drain_s: float = 0.5,
+    port: int | None = None,
 ) -> Iterator[HeldServer]:
     """Run a holder with a server, and wait until that responds: by default, without a request.
 
-    trial_s: how long a new server accepts connections beside the present one before it takes over.
+    trial_s: how long a new server accepts connections beside the present one before it takes over. drain_s: how long the present one
+    then has for the connections that it has accepted. port: None for a free one.
     """
     files = Files(folder / "server")
     files.set_description(str(description))
-    (port,) = free_ports(1)
-    arguments = (str(folder / "server"), "", "127.0.0.1", str(port), str(WORKERS), str(trial_s))
-    command = [sys.executable, "-c", HOLD, *arguments]
+    port = port or free_ports(1)[0]
+    arguments = (str(folder / "server"), "", "127.0.0.1", str(port), str(WORKERS))
+    command = [sys.executable, "-c", HOLD, *arguments, str(trial_s), str(drain_s)]
     with subprocess.Popen(command, cwd=CHECKOUT) as process:
         try:
             held = HeldServer(files, port, process)

@@ -14,11 +14,15 @@ from pathlib import Path
 import psutil
 import pytest
 
+from include.settings import Settings, settings_environment
 from query_api import inherited_sockets
 from stack.supervision import socket_holder
 from tests.support.http import inheriting_server
 from tests.support.http.held_server import HeldServer, described, held_server
+from tests.support.http.http_server import NOWHERE
 from tests.support.http.inheriting_server import WORKERS
+from tests.support.http.local_http import HTTP
+from tests.support.temporary_stack import free_ports
 from tests.support.waiting import wait_until
 
 TIMEOUT_S = 30.0
@@ -134,6 +138,31 @@ def test_a_new_server_that_must_serve_waits_until_its_node_is_ready(held: HeldSe
 
     assert held.error("1") == ""
     assert ask_anew(held.port)[0] == "new"
+
+
+def test_the_watchdog_kills_no_worker_that_drains(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (port,) = free_ports(1)
+    settings = Settings.of(
+        home=tmp_path,
+        node_port=port,
+        kafka_bootstrap=NOWHERE,
+        schema_registry_url=f"http://{NOWHERE}",
+        node_http_worker_timeout_s=3,
+    )
+
+    def query_node(name: str) -> Path:
+        return described(tmp_path, name, program=("-m", "query_api.server"), **settings_environment(settings))
+
+    def is_alive(port: int) -> bool:
+        return HTTP.get(f"http://127.0.0.1:{port}/healthz").is_success
+
+    with held_server(tmp_path, query_node("old"), is_alive, drain_s=7.0, port=port) as held:
+        held.request(query_node("new"), "1", TIMEOUT_S)
+        assert held.error("1") == ""
+
+    log = capfd.readouterr()
+    assert "Started worker-2" in log.out + log.err
+    assert "has not answered" not in log.out + log.err
 
 
 def test_both_programs_use_the_same_variables() -> None:

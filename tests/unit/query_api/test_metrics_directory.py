@@ -22,7 +22,9 @@ def test_only_folders_of_servers_that_have_ended_are_removed(
     for pid in (os.getpid(), os.getppid(), ENDED):
         (folder / str(pid)).mkdir()
         (folder / str(pid) / "counter.db").touch()
-    (folder / "counter_of_an_earlier_release.db").touch()
+    # Of an earlier release.
+    (folder / "counter_1.db").touch()
+    (folder / "status").mkdir()
 
     own = server._metrics_directory(store)
 
