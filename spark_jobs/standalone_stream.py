@@ -1,7 +1,4 @@
-"""Application: a standalone stream driver for any broker: one read model, no Airflow, version registry or schema registry.
-
-Use it to compare with other engines or to try out a fold; it runs the same query as the full stack. Stops on SIGTERM.
-"""
+"""Application: a standalone stream driver for any broker, which `./foldlake stream` launches (include/stream/standalone.py). Stops on SIGTERM."""
 
 import argparse
 import logging
@@ -13,24 +10,19 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from include.declarations.load import read_model
+from include.declarations.load import load_catalog, read_model
 from include.declarations.read_model import ReadModel
 from include.errors import FoldlakeError, SettingsError
 from include.files import FileLockedError, file_lock
 from include.kafka.log_reading import log_consumer
 from include.kafka.record_schema import RecordSchema, schema_file
 from include.kafka.schema_ids import SchemaIds
-from include.kafka.topics import (
-    Topic,
-    admin_client,
-    changelog,
-    dead_letter_topic,
-    ensure_topics,
-    partition_count,
-)
+from include.kafka.topics import Topic, admin_client, changelog, dead_letter_topic, ensure_topics
+from include.process import die_with_parent
 from include.settings import Settings
-from include.spark.stream_config import stream_config, stream_master
+from include.spark.stream_config import stream_config
 from include.stream.slot_planning import SlotRank, query_slots, shuffle_partitions
+from include.stream.standalone import parser, standalone_settings
 from spark_jobs.folding.fold_fingerprint import has_exact_sums, incompatibility, store_fingerprint
 from spark_jobs.folding.fold_query import changelog_stream
 from spark_jobs.folding.schema_cache import KnownSchemas
@@ -42,48 +34,13 @@ from spark_jobs.streaming.specs.dead_letters import dead_letter_spec
 from spark_jobs.streaming.stream_driver import StreamDriver, stop_on_signals, wait_for_slots
 
 LOG = logging.getLogger("foldlake.stream")
-JARS = "jars/stream"
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    p = argparse.ArgumentParser(prog="foldlake stream", description=__doc__)
-    p.add_argument("--bootstrap", required=True, help="Kafka's bootstrap servers, host:port[,host:port]")
-    p.add_argument("--source-topic", required=True, help="topic of the events; it must exist")
-    p.add_argument("--changelog-topic", required=True, help="topic for the state records; created if missing")
-    p.add_argument(
-        "--state-dir",
-        required=True,
-        type=Path,
-        help="directory of the checkpoint; an existing checkpoint is resumed",
-    )
-    p.add_argument(
-        "--schema",
-        action="append",
-        required=True,
-        metavar="ID=FILE",
-        help="schema id in the records' wire format, and the Avro schema file of that event type; repeatable",
-    )
-    p.add_argument(
-        "--state-schema-id",
-        type=int,
-        default=0,
-        help="schema id to write with the state records (default: 0)",
-    )
-    p.add_argument("--read-model", default="balance", help="the read model to fold (default: balance)")
-    p.add_argument("--master", default="", help="Spark master (default: local, with a slot for each task)")
-    p.add_argument(
-        "--jars-dir",
-        type=Path,
-        default=None,
-        help="directory of the Kafka and Avro jars (default: the prepared ones)",
-    )
-    return p
 
 
 def main() -> int:
     """Run until SIGTERM; returns the exit status."""
     configure_logging()
+    # As in the stream driver.
+    die_with_parent()
     arguments = parser().parse_args()
     state_dir: Path = arguments.state_dir
     try:
@@ -104,11 +61,10 @@ def main() -> int:
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    partitions = _partitions(arguments.bootstrap, arguments.source_topic)
-    settings = Settings().changed(
-        partitions=partitions, stream_spare_queries=0, stream_master=arguments.master
-    )
-    model = read_model(arguments.read_model, settings.declaration_folders)
+    settings = standalone_settings(arguments)
+    partitions = settings.topics.partitions
+    folders = settings.declaration_folders
+    model = read_model(arguments.read_model or next(iter(load_catalog(folders).models)), folders)
     schemas = KnownSchemas(_writers(arguments.schema, model))
     topics = [
         changelog(arguments.changelog_topic, partitions),
@@ -116,7 +72,7 @@ def _run(arguments: argparse.Namespace) -> None:
     ]
     admin = admin_client(arguments.bootstrap)
     ensure_topics(admin, topics, settings.topics.replication_factor)
-    spark = _session(arguments, settings)
+    spark = spark_session("foldlake-stream", stream_config(settings))
     slots = query_slots(settings.stream, partitions) + partitions
     wait_for_slots(spark, slots)
     with closing(log_consumer(arguments.bootstrap)) as consumer:
@@ -139,12 +95,6 @@ def _run(arguments: argparse.Namespace) -> None:
         )
         stop_on_signals(driver)
         driver.run()
-
-
-def _session(arguments: argparse.Namespace, settings: Settings) -> SparkSession:
-    jars = sorted((arguments.jars_dir or settings.tools / JARS).glob("*.jar"))
-    config = stream_config(settings) | {"spark.local.dir": str(arguments.state_dir.absolute() / "tmp")}
-    return spark_session("foldlake-stream", config, stream_master(settings), jars)
 
 
 def _endpoints(
@@ -191,15 +141,6 @@ def _fold(
         task_slots=query_slots(settings.stream, endpoints.partitions),
         slot_rank=(SlotRank.SERVING, 0),
     )
-
-
-def _partitions(bootstrap: str, topic: str) -> int:
-    found = partition_count(admin_client(bootstrap), topic)
-    if found is None:
-        raise SettingsError(
-            f"Topic {topic!r} does not exist at {bootstrap}: create it, or correct --source-topic."
-        )
-    return found
 
 
 def _writers(options: list[str], model: ReadModel) -> dict[int, RecordSchema]:

@@ -3,9 +3,11 @@
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from confluent_kafka.admin import AdminClient
 
@@ -14,7 +16,6 @@ from include.kafka.wire_format import header
 from include.read_models.balance.changelog_value import event_count_and_amount
 from include.read_models.balance.events import SCHEMAS
 from include.settings import CHECKOUT, Settings, settings_environment
-from stack.tools import Tools
 from tests.support.stream_events import Ledger
 from tests.support.stream_process import EventSource, records_of
 from tests.support.waiting import wait_until
@@ -22,20 +23,22 @@ from tests.support.waiting import wait_until
 SCHEMA_IDS = {"FundsAdded": 41, "FundsWithdrawn": 42}
 
 
-def launch(stream_stack: Settings, tmp_path: Path) -> subprocess.Popen[bytes]:
-    """Start a standalone driver on the topic `alone`, in a new process group."""
+def launch(stream_stack: Settings, tmp_path: Path, topic: str = "alone") -> subprocess.Popen[bytes]:
+    """Start a standalone driver on a topic, in a new process group."""
     admin = AdminClient({"bootstrap.servers": stream_stack.kafka.bootstrap_servers})
     ensure_topics(admin, [Topic("alone", 3)], 1)
     schemas = [f"--schema={number}={SCHEMAS / name}.avsc" for name, number in SCHEMA_IDS.items()]
     command = [
-        *(str(Tools(stream_stack.tools).stream_python), "-m", "spark_jobs.standalone_stream"),
+        *(sys.executable, "-m", "cli", "stream"),
         f"--bootstrap={stream_stack.kafka.bootstrap_servers}",
-        *("--source-topic=alone", "--changelog-topic=alone.out", f"--state-dir={tmp_path / 'state'}"),
+        *(f"--source-topic={topic}", "--changelog-topic=alone.out", f"--state-dir={tmp_path / 'state'}"),
         *schemas,
     ]
-    environment = {**os.environ, **settings_environment(stream_stack), "PYTHONPATH": str(CHECKOUT)}
+    environment = {**os.environ, **settings_environment(stream_stack)}
     with (tmp_path / "alone.log").open("ab") as log:
-        return subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
+        return subprocess.Popen(
+            command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log, start_new_session=True
+        )
 
 
 @pytest.fixture
@@ -77,3 +80,21 @@ def test_alone_folds_without_registry_and_stops_on_sigterm(
     rule.write_text(rule.read_text().replace("sum(", "max("))
     assert launch(stream_stack, tmp_path).wait(90) == 1
     assert "is not what the state was folded with" in (tmp_path / "alone.log").read_text()
+
+    assert launch(stream_stack, tmp_path, topic="missing").wait(60) == 1
+    assert "Topic 'missing' does not exist" in (tmp_path / "alone.log").read_text()
+
+
+def test_alone_ends_with_its_launcher(alone: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    launcher = psutil.Process(alone.pid)
+    wait_until(
+        lambda: (
+            "driver" in (tmp_path / "alone.log").read_text() and len(launcher.children(recursive=True)) > 1
+        ),
+        "the driver runs",
+    )
+    driver = launcher.children(recursive=True)
+
+    alone.kill()
+
+    wait_until(lambda: not any(process.is_running() for process in driver), "all its processes have ended")
