@@ -1,5 +1,7 @@
 """The locks of a version: of its checkpoint, held by its one writer, a rebuild's catch-up or the stream driver, and of its staging table.
 
+The checkpoint of each other query of the stream driver has a lock as well.
+
 The kernel releases a lock when its holder ends, even if it is killed. A lock is local to one machine: the stream driver
 and the tasks of a rebuild both run where Airflow's scheduler runs.
 """
@@ -15,7 +17,7 @@ LOG = logging.getLogger(__name__)
 
 
 class VersionLockedError(FoldlakeError):
-    """Another process writes this version's checkpoint."""
+    """Another process writes the checkpoint of this version or query."""
 
 
 def lock_path(home: Path, read_model: str, number: int) -> Path:
@@ -34,6 +36,21 @@ def emission_lock(home: Path, emission: str, number: int, *, wait_s: float) -> A
     Raises VersionLockedError when another process holds it for longer than `wait_s` seconds.
     """
     return version_lock(home, f"{emission}.emission", number, wait_s=wait_s)
+
+
+def query_lock(home: Path, query: str, *, wait_s: float) -> AbstractContextManager[None]:
+    """Hold the lock of the checkpoint of a query that has no versions, that of a flow or of dead letters, for a block of code.
+
+    Raises VersionLockedError when another process holds it for longer than `wait_s` seconds.
+    """
+
+    def locked(error: FileLockedError) -> VersionLockedError:
+        return VersionLockedError(
+            f"Query {query} is still run by process {error.holder or 'unknown'} after {wait_s:.0f} s, which holds the lock {error.path}. "
+            "Hint: retry when it has ended."
+        )
+
+    return file_lock(home / "query-locks" / f"{query}.lock", wait_s=wait_s, error=locked)
 
 
 def staging_lock(home: Path, read_model: str, number: int, *, wait_s: float) -> AbstractContextManager[None]:

@@ -7,6 +7,8 @@ far they are written, and a restart repeats none of them.
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
@@ -20,6 +22,7 @@ from include.kafka.schema_ids import SchemaIds
 from include.kafka.topics import dead_letter_topic, max_message_bytes
 from include.position import Offsets
 from include.stream.slot_planning import SlotRank
+from include.versions.version_lock import query_lock
 from spark_jobs.folding.decode import undecodable
 from spark_jobs.folding.json_decode import event_decoder
 from spark_jobs.folding.schema_cache import KnownSchemas
@@ -35,6 +38,8 @@ LOG = logging.getLogger(__name__)
 # The cost of a query is per answer of the broker, not per record: without these, the query of dead letters costs as much as a fold. A dead letter is
 # written half a second later.
 UNHURRIED = (("kafka.fetch.min.bytes", "1000000"), ("kafka.fetch.max.wait.ms", "500"))
+# The driver before has ended, and its locks are free.
+LOCK_WAIT_S = 2.0
 
 
 def query_specs(context: StreamContext) -> list[QuerySpec]:
@@ -42,17 +47,17 @@ def query_specs(context: StreamContext) -> list[QuerySpec]:
     specs = []
     for topic in context.catalog.source_topics:
         endpoints = context.endpoints(topic, dead_letter_topic(topic), f"dead-letter/{topic}")
-        specs.append(
-            dead_letter_spec(
-                endpoints,
-                context.schemas(topic),
-                context.catalog.events(topic),
-                failure_checks(context.catalog.readers_of(topic)),
-                context.triggers,
-                context.consumer,
-                context.admin,
-            )
+        spec = dead_letter_spec(
+            endpoints,
+            context.schemas(topic),
+            context.catalog.events(topic),
+            failure_checks(context.catalog.readers_of(topic)),
+            context.triggers,
+            context.consumer,
+            context.admin,
         )
+        guard = partial(query_lock, context.settings.home, spec.name, wait_s=LOCK_WAIT_S)
+        specs.append(replace(spec, guard=guard))
     return specs
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from include.settings import CHECKOUT
-from include.versions.version_lock import VersionLockedError, version_lock
+from include.versions.version_lock import VersionLockedError, query_lock, version_lock
 
 HOLD = """
 import sys, time
@@ -31,6 +31,18 @@ def test_second_writer_of_a_version_cannot_lock_it(tmp_path: Path) -> None:
     ):
         hold(tmp_path, wait_s=0.3)
     hold(tmp_path, wait_s=0)
+
+
+def test_a_query_without_versions_has_one_writer(tmp_path: Path) -> None:
+    with (
+        query_lock(tmp_path, "route/a", wait_s=0),
+        query_lock(tmp_path, "events.dead-letter", wait_s=0),
+        pytest.raises(VersionLockedError, match="Query route/a is still run by process"),
+        query_lock(tmp_path, "route/a", wait_s=0),
+    ):
+        pass
+    with query_lock(tmp_path, "route/a", wait_s=0):
+        pass
 
 
 def test_other_versions_are_not_locked(tmp_path: Path) -> None:
