@@ -88,11 +88,8 @@ def _run(arguments: argparse.Namespace) -> None:
                 admin,
             ),
         ]
-        driver = StreamDriver(
-            spark,
-            QuerySet(spark, consumer, lambda: specs, slots),
-            publisher=None,
-        )
+        queries = QuerySet(spark, consumer, lambda: specs, slots)
+        driver = StreamDriver(spark, queries, publisher=None)
         stop_on_signals(driver)
         driver.run()
 

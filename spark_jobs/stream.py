@@ -3,6 +3,7 @@
 import logging
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -14,6 +15,7 @@ from include.spark.stream_config import stream_config, stream_task_slots
 from include.stream.driver_launch import is_for_handover, is_standby, wait_for_turn
 from include.waiting import wait_for
 from spark_jobs.runtime.session import configure_logging, spark_session
+from spark_jobs.streaming.fold_transfer import FoldGiver, FoldTaker
 from spark_jobs.streaming.progress import ProgressPublisher, add_progress_listener
 from spark_jobs.streaming.query_set import QuerySet, SpecDiscovery, spec_modules
 from spark_jobs.streaming.read_model_setup import set_up_read_models
@@ -52,19 +54,19 @@ def main() -> int:
             publisher = ProgressPublisher(
                 settings.kafka.bootstrap_servers, str(spark.sparkContext.master), add_progress_listener(spark)
             )
-            driver = StreamDriver(spark, queries, publisher, discovery.workers())
+            transfer = FoldGiver(settings.home)
+            driver = StreamDriver(spark, queries, publisher, discovery.workers(), transfer)
             if is_standby():
                 queries.prepare()
                 if is_for_handover():
                     queries.require_startable()
                 warm_up(spark, context.consumer, [query.spec for query in queries])
-                wait_for_turn()
+                wait_for_turn(partial(driver.take, FoldTaker(settings.home)))
             stop_on_signals(driver)
-            driver.run()
+            return driver.run()
     except (FoldlakeError, TimeoutError) as error:
         LOG.error("%s", error)  # noqa: TRY400 - a traceback would add nothing
         return 1
-    return 0
 
 
 def _set_up(context: StreamContext) -> None:

@@ -9,6 +9,7 @@ import logging
 import os
 import time
 import uuid
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -24,6 +25,8 @@ LOG = logging.getLogger(__name__)
 TURN_FILE = "STREAM_TURN_FILE"
 # Variable that is set for a standby driver with another configuration than the driver: it ends if it could not replace the driver.
 HANDOVER = "STREAM_HANDOVER"
+# Variable that is set for a driver whose JVM writes an ahead-of-time cache when it exits.
+WRITES_CACHE = "STREAM_WRITES_CACHE"
 POLL_INTERVAL_S = 0.02
 # What a standby driver writes to the log when it is ready.
 READY = "standby: ready"
@@ -156,13 +159,19 @@ def is_for_handover() -> bool:
     return bool(os.environ.get(HANDOVER))
 
 
-def wait_for_turn() -> None:
-    """Wait until this driver has the lock; returns at once unless it is a standby."""
+def writes_cache() -> bool:
+    """Whether this driver's JVM has to exit as usual, because it writes an ahead-of-time cache then."""
+    return bool(os.environ.get(WRITES_CACHE))
+
+
+def wait_for_turn(meanwhile: Callable[[], None] = lambda: None) -> None:
+    """Wait until this driver has the lock, calling `meanwhile` again and again; returns at once unless it is a standby."""
     turn = _turn_file()
     if turn is None:
         return
     LOG.info("%s, waiting until the stream driver ends", READY)
     while not turn.exists():
+        meanwhile()
         time.sleep(POLL_INTERVAL_S)
     os.environ.pop(TURN_FILE, None)
     LOG.info("standby: taking over")

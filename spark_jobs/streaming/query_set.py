@@ -4,6 +4,7 @@ import importlib
 import logging
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 
 from confluent_kafka import Consumer
@@ -100,18 +101,29 @@ class QuerySet:
         for query in self.due():
             query.poll()
 
+    def poll_own(self, is_own: Callable[[SupervisedQuery], bool]) -> None:
+        """Poll these queries alone, while another driver runs the others."""
+        # Rejections stay as they are: to close one, all queries of its topic must have stopped.
+        for query in self.due():
+            if is_own(query):
+                query.poll()
+
     def due(self) -> list[SupervisedQuery]:
         """Return the queries to poll. Queries that wait for others are due once each of those has caught up, and run for SETTLING_S."""
-        queries = [query for query in self._queries.values() if query.name in self._with_slots]
+        queries = self._essential_first(query for query in self if query.name in self._with_slots)
         first = [query for query in queries if not query.spec.waits_for_others]
         waiting = [query for query in queries if query.spec.waits_for_others]
         have_started = any(query.phase is not Phase.STARTING for query in waiting)
         return first + (waiting if have_started or all(map(_is_caught_up, first)) else [])
 
     def stop(self) -> None:
-        """Stop all queries."""
-        for query in self._queries.values():
-            query.stop()
+        """Stop all queries at once: each waits for tasks that end."""
+        with ThreadPoolExecutor(max(1, len(self._queries)), "stop") as threads:
+            list(threads.map(SupervisedQuery.stop, self._essential_first(self)))
+
+    @staticmethod
+    def _essential_first(queries: Iterable[SupervisedQuery]) -> list[SupervisedQuery]:
+        return sorted(queries, key=lambda query: not query.is_essential)
 
     def _close_rejections(self) -> None:
         """Let the queries decode the records of schema ids that have been registered since their rejection."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from zlib import crc32
 
 from pyspark.sql import DataFrame
@@ -103,6 +104,7 @@ class QuerySpec:
         topics, registers schemas, and checks whether the query may start; raises StartRefusedError if it may not.
     guard: returns a context that is entered before the first start and exited when the query is stopped: the lock that keeps
         other writers off the checkpoint.
+    lock: the file that the guard locks, if another driver may start the query as soon as it is free; None: only when this driver has ended.
     written: returns the source offsets after the newest records that the query's output contains, from which its lag is known in
         real-time mode; None if the output does not tell: such a query never goes over to batches.
     sink: options of the Kafka sink in every mode, beside those of the mode.
@@ -127,6 +129,7 @@ class QuerySpec:
     is_essential: bool = True
     prepare: Callable[[], None] = _nothing_to_do
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
+    lock: Path | None = None
     written: Callable[[], Offsets] | None = None
     sink: tuple[tuple[str, str], ...] = ()
     settles_in_s: float = 0.0

@@ -134,10 +134,12 @@ class SupervisedQuery:
 
     def stop(self) -> None:
         """Stop permanently and release the guard. The next run repeats the events that the checkpoint does not cover."""
+        self.release()
         self.phase = Phase.STOPPED
-        if self._query is not None:
-            self._query.stop()
-            self._query = None
+
+    def release(self) -> None:
+        """Stop and release the guard, until the next `poll`."""
+        self.pause()
         if self._guard is not None:
             self._guard.close()
             self._guard = None
@@ -156,7 +158,7 @@ class SupervisedQuery:
             LOG.error("query %s is refused: %s", self.name, reason)
         self.phase = Phase.REFUSED
         self.last_error = reason
-        self._note_failure()
+        self._failing_since_s = self._failing_since_s or time.monotonic()
         self._not_before_s = time.monotonic() + retry_after_s
 
     def events_behind(self) -> int:
@@ -288,11 +290,7 @@ class SupervisedQuery:
     def _fail(self, error: Exception) -> None:
         self.phase = Phase.FAILED
         self.last_error = error_summary(error)
-        self._note_failure()
-
-    def _note_failure(self) -> None:
-        if self._failing_since_s is None:
-            self._failing_since_s = time.monotonic()
+        self._failing_since_s = self._failing_since_s or time.monotonic()
 
     def _retry_later(self, error: Exception, retry_after_s: float) -> None:
         self._fail(error)

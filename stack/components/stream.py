@@ -14,7 +14,7 @@ from include.stream.driver_configuration import DriverConfiguration, Handover, H
 from include.stream.query_reports import FOLDING, Phase, read_queries
 from include.waiting import retry, wait_for
 from stack.launchers import stream_driver, stream_supervisor
-from stack.launchers.driver_handover import READY_TIMEOUT_S
+from stack.launchers.driver_handover import READY_TIMEOUT_S, TRANSFER_TIMEOUT_S
 from stack.readiness import Listener, Progress
 from stack.supervision.configuration import declarations_digest
 from stack.supervision.process import Process
@@ -31,8 +31,8 @@ POLL_INTERVAL_S = 0.2
 FIRST_ANSWER_S = 60.0
 
 
-# Longer than the stream supervisor waits for a new driver.
-HANDOVER_TIMEOUT_S = READY_TIMEOUT_S + 60.0
+# Longer than the stream supervisor waits for a new driver, and for the present one to pass its folds.
+HANDOVER_TIMEOUT_S = READY_TIMEOUT_S + TRANSFER_TIMEOUT_S + 60.0
 # A driver that has taken over folds within seconds; one that had to be launched without a standby, in half a minute.
 FOLD_TIMEOUT_S = 180.0
 

@@ -13,15 +13,18 @@ from include.errors import SettingsError
 from include.files import FileLockedError
 from include.machine import available_bytes
 from include.settings import Settings, StreamSettings
-from include.stream import driver_configuration
+from include.stream import driver_configuration, query_transfer
 from include.stream.driver_configuration import DriverConfiguration, Handover, HandoverReport
 from include.stream.launch_failures import error_line
+from include.stream.query_transfer import QueryTransfer
 from stack.launchers.driver_process import DriverProcess
 
 LOG = logging.getLogger(__name__)
 
 # A new driver waits up to two minutes for Kafka and the registry, and runs each query for six seconds.
 READY_TIMEOUT_S = 600.0
+# Longer than a driver waits for commits, before it passes its folds without one. Then it is stopped, and they pass together.
+TRANSFER_TIMEOUT_S = 180.0
 # How long after it has replaced another one a driver's failure is taken for an error in its configuration.
 TRIAL_S = 60.0
 # A driver that had to be launched again needs every core at first.
@@ -48,6 +51,9 @@ class DriverHandover:
         self._trial_end_s = 0.0
         self._not_before_s = 0.0
         self._timeout_at_s = math.inf
+        self._transfer_end_s = math.inf
+        # Of a stream supervisor that was killed.
+        query_transfer.end(home)
         self._reported = ""
         self._rejected = ""
 
@@ -101,6 +107,30 @@ class DriverHandover:
         """Whether the new driver is ready to replace the present one."""
         return self.candidate is not None and self.candidate.is_ready
 
+    @property
+    def is_transferring(self) -> bool:
+        """Whether the driver passes its folds to the new one."""
+        return self._transfer_end_s < math.inf
+
+    @property
+    def is_transfer_overdue(self) -> bool:
+        """Whether that takes too long, so that the driver has to be stopped."""
+        return time.monotonic() >= self._transfer_end_s
+
+    def begin_transfer(self, driver: DriverProcess) -> None:
+        """Have the driver pass its folds to the new one, which is ready, and end."""
+        assert self.candidate is not None  # noqa: S101 - because it is ready
+        self._transfer_end_s = time.monotonic() + TRANSFER_TIMEOUT_S
+        try:
+            query_transfer.begin(self._home, QueryTransfer(driver.pid, self.candidate.pid))
+        except OSError as error:
+            LOG.warning("the driver is stopped instead of passing its folds: %s", error)
+            self._transfer_end_s = 0.0
+
+    def _end_transfer(self) -> None:
+        self._transfer_end_s = math.inf
+        query_transfer.end(self._home)
+
     def failure(self) -> str:
         """Return why the new driver cannot replace the present one; empty while that is open."""
         candidate = self.candidate
@@ -135,15 +165,17 @@ class DriverHandover:
             self._not_before_s = time.monotonic() + RETRY_S
 
     def end_candidate(self) -> None:
-        """End the new driver: it has written nothing."""
+        """End the new driver. The present one takes back the folds that it has passed to it."""
         if self.candidate is not None:
             self.candidate.kill()
             self.candidate = None
+            self._end_transfer()
 
     def begin_trial(self, wanted: DriverConfiguration) -> None:
         """Note that the driver has this configuration from now on."""
         self._before, self.current = self.current, wanted
         self.candidate = None
+        self._end_transfer()
         self._trial_end_s = time.monotonic() + TRIAL_S
         self._report(wanted, Handover.DONE, is_new=True)
 

@@ -16,7 +16,7 @@ from include.errors import FoldlakeError, SettingsError
 from include.process import die_with_parent, launcher_pid
 from include.scratch import scratch_dir
 from include.settings import CHECKOUT, Settings
-from include.stream.driver_launch import TURN_FILE
+from include.stream.driver_launch import TURN_FILE, WRITES_CACHE
 from stack.launchers import stream_driver
 from stack.launchers.early_python import start_python
 from stack.launchers.stream_jvm import jvm_command, local_class_path
@@ -46,6 +46,8 @@ def launch(arguments: list[str], new_cache: Path | None = None, *, is_standby: b
         master = master_of(arguments)
         command = stream_command(tools, scratch, arguments, new_cache)
         environment = submit_environment(tools.stream_python, scratch, os.environ, master)
+        if new_cache is not None:
+            environment[WRITES_CACHE] = "true"
         own = stream_driver.Driver(os.getpid(), parent_pid, started_s, master)
         if is_standby:
             environment[TURN_FILE] = str(turn)

@@ -22,6 +22,7 @@ from include.files import FileLockedError, file_lock, is_locked
 from include.settings import Settings
 from include.stream import driver_launch, launch_failures
 from include.stream.launch_failures import LaunchFailures, error_line
+from include.stream.query_transfer import HANDED_OVER
 from stack.launchers import stream_driver
 from stack.launchers.driver_handover import DriverHandover, settings_error, standby_fits
 from stack.launchers.driver_process import DriverProcess
@@ -30,6 +31,7 @@ from stack.launchers.launch_records import LaunchRecords
 LOG = logging.getLogger("foldlake.stream-supervisor")
 
 POLL_INTERVAL_S = 0.1
+DRIVER_COMMAND = (sys.executable, "-m", "stack.launchers.driver_submit")
 # The driver's time limit to stop its queries.
 STOP_TIMEOUT_S = 20.0
 # A stream supervisor that is killed releases its lock at once.
@@ -120,13 +122,18 @@ class StreamSupervisor:
                 self._stop()
                 self._change.begin_trial(wanted)
                 self._launch(self._records.report.launch_id)
-        elif self._change.is_ready:
-            self._hand_over()
+        elif not self._change.is_ready:
+            return
+        elif not self._change.is_transferring:
+            LOG.info("the driver with the new configuration is ready")
+            self._change.begin_transfer(self._driver)
+        elif self._change.is_transfer_overdue:
+            LOG.warning("the driver has not passed its folds in time: stopping it")
+            self._stop_driver()
+            self._replace()
 
-    def _hand_over(self) -> None:
-        """Stop the driver; the new one, which is ready, takes the lock."""
-        LOG.info("the driver with the new configuration is ready")
-        self._stop_driver()
+    def _replace(self) -> None:
+        """Go on with the new driver, which takes the lock: the present one has ended."""
         ready = self._change.take_candidate()
         if ready is None:
             # It has been killed meanwhile.
@@ -179,6 +186,9 @@ class StreamSupervisor:
     def _handle_end(self, driver: DriverProcess) -> None:
         status = driver.process.returncode
         self._driver = None
+        if status == HANDED_OVER:
+            self._replace()
+            return
         if status == 0:
             # Someone has stopped it: only the next request launches another one.
             LOG.info("the stream driver has ended")
@@ -268,8 +278,7 @@ def _keep(settings: Settings) -> None:
     def is_airflow_away(current: Settings) -> bool:
         return not {"scheduler", "triggerer"} <= AirflowApi(current.airflow.base_url).health()
 
-    command = (sys.executable, "-m", "stack.launchers.driver_submit")
-    supervisor = StreamSupervisor(settings, command, is_airflow_away)
+    supervisor = StreamSupervisor(settings, DRIVER_COMMAND, is_airflow_away)
     signal.signal(signal.SIGTERM, supervisor.request_stop)
     signal.signal(signal.SIGINT, supervisor.request_stop)
     supervisor.run()

@@ -15,7 +15,7 @@ from include.stream.folded_offsets import folded_offsets
 from include.stream.slot_planning import SlotRank, query_slots, shuffle_partitions
 from include.versions.registry import record_of
 from include.versions.transitions import require_not_ended
-from include.versions.version_lock import version_lock
+from include.versions.version_lock import lock_path, version_lock
 from include.versions.version_record import Stage, Version
 from spark_jobs.folding.fold_fingerprint import has_exact_sums, incompatibility, store_fingerprint
 from spark_jobs.folding.fold_query import changelog_stream
@@ -68,6 +68,7 @@ def fold_spec(context: StreamContext, model: ReadModel, version: Version) -> Que
         is_essential=version.stage is Stage.LIVE,
         prepare=fold.prepare,
         guard=fold.guard,
+        lock=lock_path(context.settings.home, model.name, version.number),
         written=fold.written,
         has_watermark=model.items_leave,
         shuffle_partitions=shuffle_partitions(stream, partitions),

@@ -27,9 +27,13 @@ class DriverWorker(ABC):
         """Start to work."""
         self._thread.start()
 
+    def request_stop(self) -> None:
+        """Have the thread end after the piece of work that is being done, without waiting for it."""
+        self._is_stopping.set()
+
     def stop(self) -> None:
         """Stop after the piece of work that is being done."""
-        self._is_stopping.set()
+        self.request_stop()
         self._thread.join(STOP_TIMEOUT_S)
 
     @abstractmethod

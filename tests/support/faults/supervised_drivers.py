@@ -2,7 +2,8 @@
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -10,7 +11,7 @@ import psutil
 from include.settings import Settings
 from include.stream import driver_configuration, launch_failures
 from include.stream.driver_configuration import DriverConfiguration, Handover, HandoverReport
-from include.stream.driver_launch import follow, read_report
+from include.stream.driver_launch import ended_report, follow, read_report, withdraw
 from stack.launchers.stream_supervisor import StreamSupervisor
 from tests.support.faults.dummy_driver import writes
 
@@ -83,3 +84,16 @@ class SupervisedDrivers:
         assert report is not None
         assert (report.launch_id, report.has_ended, report.standby_pid) == (self.launch_id, False, 0)
         assert launch_failures.read(self.home) is None
+
+
+@contextmanager
+def supervised_drivers(home: Path) -> Iterator[SupervisedDrivers]:
+    """Run a driver that writes during a block; none of its processes may be left at the end."""
+    before = set(psutil.Process().children())
+    found = SupervisedDrivers(home)
+    found.wait_for_writes("old begins")
+    yield found
+    withdraw(home)
+    found.step_until(lambda: ended_report(home, found.launch_id) is not None)
+    left = set(psutil.Process().children()) - before
+    assert [process for process in left if process.status() != psutil.STATUS_ZOMBIE] == []

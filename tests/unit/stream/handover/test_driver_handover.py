@@ -3,29 +3,22 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from include.settings import Settings
 from include.stream import driver_configuration
 from include.stream.driver_configuration import Handover
 from include.stream.driver_launch import ended_report, follow, withdraw
-from stack.launchers import driver_handover, stream_driver
+from stack.launchers import driver_handover
 from tests.support.faults.dummy_driver import FAILS, FAILS_WHEN_IT_WRITES, IS_NEVER_READY
-from tests.support.faults.supervised_drivers import TIMEOUT_S, SupervisedDrivers
+from tests.support.faults.supervised_drivers import TIMEOUT_S, SupervisedDrivers, supervised_drivers
 
 
 @pytest.fixture
 def stack(tmp_path: Path) -> Iterator[SupervisedDrivers]:
     """A stack whose driver writes."""
-    before = set(psutil.Process().children())
-    found = SupervisedDrivers(tmp_path)
-    found.wait_for_writes("old begins")
-    yield found
-    withdraw(tmp_path)
-    found.step_until(lambda: ended_report(tmp_path, found.launch_id) is not None)
-    left = set(psutil.Process().children()) - before
-    assert [process for process in left if process.status() != psutil.STATUS_ZOMBIE] == []
+    with supervised_drivers(tmp_path) as found:
+        yield found
 
 
 def test_the_new_driver_takes_over_when_it_is_ready(stack: SupervisedDrivers) -> None:
@@ -134,25 +127,6 @@ def test_a_new_driver_that_is_killed_while_it_gets_ready_is_given_up(stack: Supe
 
     assert stack.wait_for(requested, Handover.FAILED).error == "killed by SIGKILL"
     assert stack.writes == ["old begins"]
-
-
-def test_a_new_driver_that_is_killed_while_the_old_one_stops_does_not_keep_the_old_one_away(
-    stack: SupervisedDrivers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stop = stream_driver.stop
-
-    def stop_and_kill(home: Path, *, timeout_s: float) -> bool:
-        assert stack.supervisor._change.candidate is not None
-        stack.supervisor._change.candidate.kill()
-        return stop(home, timeout_s=timeout_s)
-
-    requested = stack.change("new")
-    with monkeypatch.context() as killing:
-        killing.setattr(stream_driver, "stop", stop_and_kill)
-        stack.step_until(lambda: "old ends" in stack.writes)
-
-    assert stack.wait_for(requested, Handover.FAILED).error == "killed by SIGKILL"
-    stack.wait_for_writes("old begins", "old ends", "old begins")
 
 
 def test_an_old_driver_that_is_killed_before_the_new_one_is_ready_is_launched_again(

@@ -1,0 +1,134 @@
+"""How a driver passes its folds to a new one, one after the other, so that each is at a standstill for as long as the start of a single query.
+
+The present driver stops a fold when the next run repeats few events, and releases its lock. The new driver, which has waited for the lock, starts
+the fold. All other queries follow together: their outputs may still arrive until the present driver's JVM has ended.
+"""
+
+import logging
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from include.files import is_locked
+from include.position import Offsets
+from include.stream import query_transfer
+from include.stream.query_reports import Phase
+from include.stream.query_transfer import QueryTransfer
+from spark_jobs.streaming.supervised_query import QueryFailedError, SupervisedQuery
+
+LOG = logging.getLogger(__name__)
+
+# Folded in a fraction of a second: a fold is stopped while it has no more to repeat, or just after a commit.
+FEW_EVENTS = 2_000
+# After this time, the remaining folds are passed at any moment. Longer than the default interval of commits.
+PATIENCE_S = 75.0
+# The new driver starts a fold within milliseconds, unless it has no such query.
+TAKE_TIMEOUT_S = 5.0
+# How long a fold needs every core after its start.
+SETTLING_S = 2.0
+UNUSABLE = frozenset({Phase.FAILED, Phase.REFUSED})
+
+
+class FoldGiver:
+    """The present driver's side."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._pid = os.getppid()
+        self._transfer: QueryTransfer | None = None
+        self._passed: list[str] = []
+        self._given: SupervisedQuery | None = None
+        self._next_at_s = 0.0
+        self._impatient_at_s: float | None = None
+        self._committed: dict[str, Offsets] = {}
+
+    def is_under_way(self) -> bool:
+        """Whether folds are to be passed now; otherwise, the driver starts those again that it has passed."""
+        transfer = query_transfer.read(self._home)
+        if transfer is not None and transfer.from_pid != self._pid:
+            transfer = None
+        if transfer != self._transfer:
+            self._transfer, self._given, self._impatient_at_s = transfer, None, None
+            self._passed.clear()
+            self._committed.clear()
+        return transfer is not None
+
+    def is_own(self, query: SupervisedQuery) -> bool:
+        """Whether this driver still runs the query."""
+        return query.spec.lock is None or query.name not in self._passed
+
+    def step(self, queries: Iterable[SupervisedQuery]) -> bool:
+        """Pass a fold if the time has come; return whether all are passed."""
+        now_s = time.monotonic()
+        if self._impatient_at_s is None:
+            self._impatient_at_s = now_s + PATIENCE_S
+        if self._given is not None and _is_free(self._given):
+            if now_s < self._next_at_s:
+                return False
+            LOG.warning("fold %s is not taken over", self._given.name)
+        elif self._given is not None:
+            self._next_at_s = now_s + SETTLING_S
+        self._given = None
+        if now_s < self._next_at_s:
+            return False
+        held = [query for query in queries if query.spec.lock is not None and self.is_own(query)]
+        is_impatient = now_s >= self._impatient_at_s
+        due = next((query for query in held if is_impatient or self._repeats_little(query)), None)
+        if due is not None and self._transfer is not None:
+            self._pass(due, self._transfer)
+        return not held
+
+    def _pass(self, query: SupervisedQuery, transfer: QueryTransfer) -> None:
+        LOG.info("passing fold %s", query.name)
+        query.release()
+        try:
+            query_transfer.list_passed(self._home, transfer, [*self._passed, query.name])
+        except OSError as error:
+            # It starts here again.
+            LOG.warning("fold %s cannot be passed: %s", query.name, error)
+            return
+        self._passed.append(query.name)
+        self._given, self._next_at_s = query, time.monotonic() + TAKE_TIMEOUT_S
+
+    def _repeats_little(self, query: SupervisedQuery) -> bool:
+        """Whether the query has just committed, or has read few events since."""
+        try:
+            behind = query.events_behind()
+        except Exception as error:  # noqa: BLE001 - Kafka or a file system is unavailable: the fold goes on here
+            LOG.warning("how far fold %s is could not be read: %s", query.name, error)
+            return False
+        before = self._committed.setdefault(query.name, query.committed_offsets)
+        self._committed[query.name] = query.committed_offsets
+        return behind <= FEW_EVENTS or before != query.committed_offsets
+
+
+class FoldTaker:
+    """The new driver's side."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._pid = os.getppid()
+        self._passed: frozenset[str] = frozenset()
+
+    def is_under_way(self) -> bool:
+        """Whether folds are passed to this driver now."""
+        transfer = query_transfer.read(self._home)
+        if transfer is None or transfer.to_pid != self._pid:
+            return False
+        self._passed = query_transfer.passed(self._home, transfer)
+        return True
+
+    def is_own(self, query: SupervisedQuery) -> bool:
+        """Whether the query is passed to this driver."""
+        return query.name in self._passed
+
+    def require_no_failure(self, queries: Iterable[SupervisedQuery]) -> None:
+        """Raise QueryFailedError if an essential fold cannot be started: the present driver then takes all folds back."""
+        for query in queries:
+            if self.is_own(query) and query.is_essential and query.phase in UNUSABLE:
+                raise QueryFailedError(f"query {query.name}: {query.last_error}")
+
+
+def _is_free(query: SupervisedQuery) -> bool:
+    return query.spec.lock is not None and not is_locked(query.spec.lock)
