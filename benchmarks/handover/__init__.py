@@ -1,0 +1,1 @@
+"""The time without a fold when `up` replaces the driver, and when the driver is killed."""
