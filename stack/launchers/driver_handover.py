@@ -120,6 +120,7 @@ class DriverHandover:
     def begin_transfer(self, driver: DriverProcess) -> None:
         """Have the driver pass its folds to the new one, which is ready, and end."""
         assert self.candidate is not None  # noqa: S101 - because it is ready
+        self._timeout_at_s = math.inf
         self._transfer_end_s = time.monotonic() + TRANSFER_TIMEOUT_S
         try:
             query_transfer.begin(self._home, QueryTransfer(driver.pid, self.candidate.pid))
