@@ -123,7 +123,7 @@ class QuerySet:
 
     @staticmethod
     def _essential_first(queries: Iterable[SupervisedQuery]) -> list[SupervisedQuery]:
-        return sorted(queries, key=lambda query: not query.is_essential)
+        return sorted(queries, key=lambda query: (not query.is_essential, not query.spec.feeds_others))
 
     def _close_rejections(self) -> None:
         """Let the queries decode the records of schema ids that have been registered since their rejection."""

@@ -113,6 +113,7 @@ class QuerySpec:
     rereads_after_loss: whether the query may start at the first event again when Kafka has lost records that it had read or
         written; otherwise it is refused.
     waits_for_others: whether the query starts only once the driver's other queries have caught up and settled.
+    feeds_others: whether other queries read its output: it starts before those whose output only consumers read.
     has_watermark: whether the query forgets state by event time: a batch then reads all partitions up to their ends.
     shuffle_partitions: number of tasks after the shuffle of a query without a checkpoint; 0 for a query without a shuffle.
     real_time_source: options of the Kafka source in real-time mode that replace those of the pace.
@@ -136,6 +137,7 @@ class QuerySpec:
     note: Callable[[], None] = _nothing_to_do
     rereads_after_loss: bool = False
     waits_for_others: bool = False
+    feeds_others: bool = False
     has_watermark: bool = False
     shuffle_partitions: int = 0
     real_time_source: tuple[tuple[str, str], ...] = ()

@@ -41,6 +41,7 @@ def flow_spec(context: StreamContext, flow: Flow) -> QuerySpec:
         sink=SINK,
         settles_in_s=DELIVERED_AFTER_S,
         note=run.note,
+        feeds_others=bool(context.catalog.readers_of(flow.output_topic)),
         task_slots=flow_slots(context.settings.stream, endpoints.partitions, has_shuffle=has_state),
         slot_rank=(SlotRank.SERVING, 0),
     )

@@ -109,5 +109,7 @@ def test_no_commit_interval_is_shorter_than_spark_allows() -> None:
     assert shortest.commit_interval_ms == 5_000
 
 
-def test_essential_queries_start_first() -> None:
-    assert Driver(CANDIDATE, LIVE).due == ["balance/v1", "balance/v2"]
+def test_essential_queries_start_first_and_then_those_that_feed_others() -> None:
+    route = replace(spec("route/a", essential=False), feeds_others=True)
+
+    assert Driver(CANDIDATE, route, LIVE).due == ["balance/v1", "route/a", "balance/v2"]
