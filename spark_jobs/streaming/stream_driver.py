@@ -116,7 +116,7 @@ class StreamDriver:
 
     def _publish(self, queries: Iterable[SupervisedQuery], *, now: bool = False) -> None:
         if self._publisher is not None:
-            self._publisher.publish(queries, now=now)
+            self._publisher.publish(list(queries), now=now)
 
     def _wait(self, seconds: float) -> None:
         """Wait for so long, or until a signal."""
