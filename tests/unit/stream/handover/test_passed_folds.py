@@ -93,3 +93,31 @@ def test_a_driver_that_does_not_pass_its_folds_in_time_is_stopped(
 
     stack.step_until(lambda: stack.writes[-2:] == [f"{PASSES_NOTHING} ends", "new begins"])
     stack.require_no_failure()
+
+
+def test_on_a_full_disk_the_driver_is_stopped_as_before(
+    stack: SupervisedDrivers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full_disk(*_args: object) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(query_transfer, "begin", full_disk)
+
+    stack.wait_for(stack.change("new"), Handover.DONE)
+
+    stack.wait_for_writes("old begins", "old ends", "new begins")
+
+
+def test_the_next_supervisor_forgets_what_one_that_was_killed_had_passed(stack: SupervisedDrivers) -> None:
+    requested = stack.change("new")
+    stack.step_until(lambda: query_transfer.read(stack.home) is not None)
+    # As the kernel does when the stream supervisor is killed.
+    for process in (stack.supervisor._driver, stack.supervisor._change.candidate):
+        assert process is not None
+        process.kill()
+
+    stack.replace_supervisor()
+
+    assert query_transfer.read(stack.home) is None
+    stack.wait_for(requested, Handover.DONE)
+    stack.step_until(lambda: stack.writes[-1] == "new begins")
