@@ -25,7 +25,6 @@ from include.versions.version_record import Stage, Version
 from include.work_progress import WorkProgress
 from spark_jobs.runtime.job_progress import RecordsRead
 from spark_jobs.runtime.session import configure_logging, spark_session
-from spark_jobs.streaming.progress import ProgressListener, add_progress_listener
 from spark_jobs.streaming.specs.folds import catch_up_spec
 from spark_jobs.streaming.stream_context import StreamContext
 from spark_jobs.streaming.supervised_query import SupervisedQuery
@@ -103,7 +102,6 @@ def catch_up(settings: Settings, name: str, number: int) -> None:
 def _run(
     context: StreamContext, query: SupervisedQuery, version: Version, name: str, report: StageReporter
 ) -> None:
-    listener = add_progress_listener(context.spark)
     lag = query.events_behind()
     skipped = sum(version.starts.values())
     already_folded = sum(query.committed_offsets.values()) - skipped
@@ -115,7 +113,7 @@ def _run(
     try:
         while query.phase is not Phase.STOPPED:
             query.poll()
-            folded = _folded_events(listener, query.name, already_folded, skipped)
+            folded = _folded_events(query, already_folded, skipped)
             # A batch ends when all its events are folded: the events read so far move meanwhile.
             progress.reached(max(folded, min(already_folded + read.total(), end - 1)))
             if time.monotonic() >= next_check_s:
@@ -129,8 +127,8 @@ def _run(
     progress.reached(total)
 
 
-def _folded_events(listener: ProgressListener, query_name: str, already_folded: int, skipped: int) -> int:
-    batch = listener.by_query.get(query_name)
+def _folded_events(query: SupervisedQuery, already_folded: int, skipped: int) -> int:
+    batch = query.batches.last
     return max(already_folded, sum(batch.end_offsets.values()) - skipped if batch else 0)
 
 

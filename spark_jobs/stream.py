@@ -16,7 +16,7 @@ from include.stream.driver_launch import is_for_handover, is_standby, wait_for_t
 from include.waiting import wait_for
 from spark_jobs.runtime.session import configure_logging, spark_session
 from spark_jobs.streaming.fold_transfer import FoldGiver, FoldTaker
-from spark_jobs.streaming.progress import ProgressPublisher, add_progress_listener
+from spark_jobs.streaming.progress import ProgressPublisher
 from spark_jobs.streaming.query_set import QuerySet, SpecDiscovery, spec_modules
 from spark_jobs.streaming.read_model_setup import set_up_read_models
 from spark_jobs.streaming.stream_context import StreamContext
@@ -51,9 +51,7 @@ def main() -> int:
             wait_for_slots(spark, slots)
             discovery = SpecDiscovery(context, modules)
             queries = QuerySet(spark, context.consumer, discovery.specs, slots)
-            publisher = ProgressPublisher(
-                settings.kafka.bootstrap_servers, str(spark.sparkContext.master), add_progress_listener(spark)
-            )
+            publisher = ProgressPublisher(settings.kafka.bootstrap_servers, str(spark.sparkContext.master))
             transfer = FoldGiver(settings.home)
             driver = StreamDriver(spark, queries, publisher, discovery.workers(), transfer)
             if is_standby():

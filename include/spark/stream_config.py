@@ -43,6 +43,12 @@ REPORT_SOON: dict[str, str] = {"spark.executor.heartbeatInterval": "2s"}
 # another user.
 PRIVATE_FILES: dict[str, str] = {"spark.hadoop.fs.permissions.umask-mode": "077"}
 
+# Nobody reads the text of a plan, which each commit makes for the web page that is disabled: by default, once as a tree and once in detail.
+SHORT_PLANS: dict[str, str] = {"spark.sql.ui.explainMode": "simple"}
+
+# The number of finished batches of a query on which Spark keeps its reports.
+KEPT_BATCHES = 200
+
 # The default renames a file through an interface that starts several processes (`readlink`) to do it.
 LOCAL_CHECKPOINTS: dict[str, str] = {
     "spark.sql.streaming.checkpointFileManagerClass": (
@@ -52,6 +58,7 @@ LOCAL_CHECKPOINTS: dict[str, str] = {
 
 STREAM_CONFIG: dict[str, str] = (
     FORGET_SOON
+    | SHORT_PLANS
     | QUICK_COLUMNS
     | {
         "spark.sql.streaming.stateStore.providerClass": (
@@ -63,6 +70,7 @@ STREAM_CONFIG: dict[str, str] = (
         # How often a new snapshot of the state is uploaded to the checkpoint: what came after it is applied record by record at a restart.
         "spark.sql.streaming.stateStore.maintenanceInterval": "20s",
         "spark.sql.adaptive.enabled": "false",
+        "spark.sql.streaming.numRecentProgressUpdates": str(KEPT_BATCHES),
         # Each batch makes a new plan, and reuses the compiled code of an equal one. By default, Spark keeps 100 classes: twenty queries have more,
         # and compiled them in every batch. That took a quarter of an idle driver's processor time.
         "spark.sql.codegen.cache.maxEntries": "2000",

@@ -6,6 +6,9 @@ not follow from the log any more. New records at offsets that the query has read
 """
 
 import json
+import logging
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from zlib import crc32
 
@@ -17,12 +20,18 @@ from include.kafka.record_ends import RecordEnds
 from include.position import Offsets
 from include.stream.checkpoints import log_note_path
 from spark_jobs.runtime.checkpoint import read_text, remove_checkpoint, write_text
-from spark_jobs.streaming.query_spec import QueryEndpoints
+from spark_jobs.streaming.query_spec import QueryEndpoints, QuerySpec
+
+LOG = logging.getLogger(__name__)
 
 LOST_RECORDS = (
     "Kafka has lost records: {}. The state no longer follows from the log, and new events at offsets that were read before would not "
     "be folded: rebuild the read model. The new version folds the log as it is."
 )
+
+# Interval for noting what the query's topics contain, unless it commits more often.
+NOTE_INTERVAL_S = 60.0
+FIRST_NOTE_RETRY_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -134,3 +143,32 @@ class LogNotes:
             return None
         _, timestamp_ms = record.timestamp()
         return crc32(record.value() or b"", crc32(record.key() or b"", timestamp_ms & 0xFFFFFFFF))
+
+
+class CommitNotes:
+    """Takes the notes of a running query: on its logs, and those of its specification.
+
+    committed: reads the source offsets of the query's last commit.
+    """
+
+    def __init__(self, logs: LogNotes, spec: QuerySpec, committed: Callable[[], Offsets]) -> None:
+        self._logs = logs
+        self._spec = spec
+        self._committed = committed
+        self._due_s = 0.0
+
+    def take_if_due(self) -> None:
+        """Take them about once a minute; a failure is logged, because the query itself does not need them."""
+        if time.monotonic() < self._due_s:
+            return
+        self._due_s = time.monotonic() + FIRST_NOTE_RETRY_S
+        try:
+            read = self._committed()
+            self._logs.note(read)
+            self._spec.note()
+            if read:
+                self._due_s = time.monotonic() + min(
+                    NOTE_INTERVAL_S, self._spec.triggers.real_time_interval_s
+                )
+        except Exception as error:  # noqa: BLE001 - any error of Spark or Kafka
+            LOG.warning("query %s: what its topics contain could not be noted: %s", self._spec.name, error)

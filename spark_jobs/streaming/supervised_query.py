@@ -16,9 +16,10 @@ from include.position import Offsets
 from include.stream.query_reports import Phase
 from spark_jobs.folding.schema_cache import learn_ids
 from spark_jobs.runtime.checkpoint import committed_offsets, remove_checkpoint, remove_uncommitted
+from spark_jobs.streaming.batch_reader import BatchReader
 from spark_jobs.streaming.error_summary import error_summary
 from spark_jobs.streaming.lag import LagWatch
-from spark_jobs.streaming.log_loss import LOST_RECORDS, LogNotes
+from spark_jobs.streaming.log_loss import LOST_RECORDS, CommitNotes, LogNotes
 from spark_jobs.streaming.mode_choice import ModeChoice
 from spark_jobs.streaming.query_spec import QuerySpec, StartPostponedError, StartRefusedError
 from spark_jobs.streaming.query_start import start_batches, start_catch_up, start_real_time
@@ -33,9 +34,6 @@ RECOVERED_AFTER_S = 60.0
 MAX_FAILURES_IN_A_ROW = 8
 # Interval for checking a refused query again: the missing fold may have been added.
 REFUSED_RETRY_S = 5.0
-# Interval for noting what the query's topics contain, unless it commits more often.
-NOTE_INTERVAL_S = 60.0
-FIRST_NOTE_RETRY_S = 5.0
 # Interval for preparing a query again while Kafka or the schema registry is unavailable.
 UNAVAILABLE_RETRY_S = 2.0
 
@@ -48,7 +46,7 @@ class SupervisedQuery:
     """A streaming query that restarts after failures. `poll` does all the work: call it about every second.
 
     is_essential: initially as in the specification; updated when a version becomes live or is replaced.
-    committed_offsets: the source offsets that the checkpoint covers, as of the last start.
+    committed_offsets: the source offsets that the checkpoint covers, as of the last start. batches: Spark's reports on its batches.
     """
 
     def __init__(self, spark: SparkSession, spec: QuerySpec, consumer: Consumer) -> None:
@@ -59,6 +57,7 @@ class SupervisedQuery:
         self.failures_in_a_row = 0
         self.last_error = ""
         self.committed_offsets = Offsets()
+        self.batches = BatchReader(spec.name)
         self._spark = spark
         self._consumer = consumer
         self._query: StreamingQuery | None = None
@@ -69,7 +68,7 @@ class SupervisedQuery:
         self._not_before_s = 0.0
         self._failing_since_s: float | None = None
         self._logs = LogNotes(spark, consumer, spec.endpoints)
-        self._note_at_s = 0.0
+        self._notes = CommitNotes(self._logs, spec, self._committed)
         self._mode = ModeChoice(spec.triggers)
         self._lag = None if spec.written is None else LagWatch(consumer, spec, spec.written, self._committed)
 
@@ -103,17 +102,20 @@ class SupervisedQuery:
             self.failures_in_a_row = 0
             self._failing_since_s = None
         if not self._query.isActive:
+            self.batches.read(self._query)
             error = self._query.exception()
             self._query = None
             if error is None:
                 self._handle_end_of_input()
             else:
                 self._recover(error)
-        elif self._has_to_change_mode():
+            return
+        self.batches.read_if_due(self._query)
+        if self._has_to_change_mode():
             LOG.info("query %s: %s from now on", self.name, self._mode.next_phase)
             self.pause()
-        elif time.monotonic() >= self._note_at_s:
-            self._note_commit()
+        else:
+            self._notes.take_if_due()
 
     def prepare(self) -> bool:
         """Prepare the query, once; return whether it is prepared. After a failure, `poll` tries again."""
@@ -147,8 +149,7 @@ class SupervisedQuery:
     def pause(self) -> None:
         """Stop until the next `poll`, which starts the query again with the schema ids that are known then."""
         if self._query is not None:
-            self._query.stop()
-            self._query = None
+            self._stop_query()
             self.phase = Phase.STARTING
             self._not_before_s = time.monotonic() + self.spec.settles_in_s
 
@@ -168,6 +169,12 @@ class SupervisedQuery:
         self.committed_offsets = committed = self._committed().merge(self.spec.starts)
         return committed.events_until(unread_ends(self._consumer, endpoints.source_topic, ends, committed))
 
+    def _stop_query(self) -> None:
+        if self._query is not None:
+            self._query.stop()
+            self.batches.read(self._query)
+            self._query = None
+
     def _try_start(self) -> None:
         if not self.prepare():
             return
@@ -175,6 +182,7 @@ class SupervisedQuery:
             self.spec.schemas.read_rejections()
             self._started_with = self.spec.schemas.schema_ids
             self._query, self.phase = self._start()
+            self.batches.begin()
         except StartPostponedError as postponed:
             self._not_before_s = time.monotonic() + postponed.wait_s
             return
@@ -221,18 +229,6 @@ class SupervisedQuery:
         LOG.warning("Kafka has lost records: %s; query %s starts at the first event again", lost, self.name)
         remove_checkpoint(self._spark, self.spec.endpoints.checkpoint)
         self._logs.forget()
-
-    def _note_commit(self) -> None:
-        self._note_at_s = time.monotonic() + FIRST_NOTE_RETRY_S
-        try:
-            read = self._committed()
-            self._logs.note(read)
-            self.spec.note()
-            if read:
-                interval_s = min(NOTE_INTERVAL_S, self.spec.triggers.real_time_interval_s)
-                self._note_at_s = time.monotonic() + interval_s
-        except Exception as error:  # noqa: BLE001 - the query itself does not need the note
-            LOG.warning("query %s: what its topics contain could not be noted: %s", self.name, error)
 
     def _committed(self) -> Offsets:
         endpoints = self.spec.endpoints

@@ -25,8 +25,12 @@ class EndableQuery:
     """Replaces Spark's query: active until a test ends it."""
 
     def __init__(self) -> None:
+        self._jsq = self
         self.isActive = True
         self.error: Exception | None = None
+
+    def lastProgress(self) -> None:  # noqa: N802 - Spark's name
+        """Return that no batch has ended."""
 
     def exception(self) -> Exception | None:
         """Return the error that ended the query, if any."""
