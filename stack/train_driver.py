@@ -112,7 +112,8 @@ class _Values:
 
 CAUGHT_UP_EVENTS = 20_000
 EVENTS_PER_S = 1_000
-REAL_TIME_S = 12
+# About twenty commits.
+REAL_TIME_S = 30
 # One record in this many is not an event, so that dead letters are written.
 JUNK_EVERY = 100
 # A busy machine may take minutes: a driver that fails ends sooner.
@@ -241,7 +242,7 @@ def _settings(home: Path) -> Settings:
         stream_spare_queries=0,
         # Both paces are trained, and several commits.
         stream_catch_up_threshold_events=CAUGHT_UP_EVENTS // 2,
-        stream_real_time_interval_s=5,
+        stream_real_time_interval_s=1,
     )
 
 

@@ -105,7 +105,7 @@ class StreamSettings(SettingsGroup):
     driver_host: str = ""
     driver_memory_mb: int = Field(default=1024, ge=512)
     shuffle_partitions: int = Field(default=0, ge=0)
-    real_time_interval_s: int = Field(default=60, ge=5)
+    real_time_interval_s: int = Field(default=60, ge=1)
     catch_up_threshold_events: int = Field(default=100_000, ge=0)
     catch_up_batch_events: int = Field(default=1_000_000, ge=1)
     spare_queries: int = Field(default=2, ge=0)

@@ -71,6 +71,8 @@ STREAM_CONFIG: dict[str, str] = (
         "spark.sql.streaming.stateStore.maintenanceInterval": "20s",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.streaming.numRecentProgressUpdates": str(KEPT_BATCHES),
+        # The shortest interval of commits that Spark accepts, in milliseconds: a standby commits often to have the code of a commit compiled.
+        "spark.sql.streaming.realTimeMode.minBatchDuration": "1000",
         # Each batch makes a new plan, and reuses the compiled code of an equal one. By default, Spark keeps 100 classes: twenty queries have more,
         # and compiled them in every batch. That took a quarter of an idle driver's processor time.
         "spark.sql.codegen.cache.maxEntries": "2000",

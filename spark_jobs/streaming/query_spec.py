@@ -16,8 +16,8 @@ from include.stream.pace import PACES, Pace
 from include.stream.slot_planning import SlotClaim, SlotRank
 from spark_jobs.folding.schema_cache import KnownSchemas
 
-# Spark refuses a shorter interval of real-time mode, and so does the setting.
-SHORTEST_INTERVAL_MS = 5_000
+# Spark refuses a shorter interval of real-time mode, and so does the setting (include/spark/stream_config.py).
+SHORTEST_INTERVAL_MS = 1_000
 
 
 class StartPostponedError(FoldlakeError):

@@ -24,6 +24,8 @@ LOG = logging.getLogger(__name__)
 # The newest records of each partition.
 RECORDS = 5_000
 RUN_S = 6.0
+# A commit has code of its own: planning, and what begins a batch.
+COMMIT_INTERVAL_S = 1
 POLL_S = 0.5
 
 
@@ -58,6 +60,7 @@ def _run(spark: SparkSession, consumer: Consumer, spec: QuerySpec, scratch: Path
         name=f"warm-up of {spec.name}",
         endpoints=replace(endpoints, checkpoint=str(scratch / "checkpoint")),
         records=no_records,
+        triggers=replace(spec.triggers, real_time_interval_s=COMMIT_INTERVAL_S),
         real_time_source=(
             *spec.real_time_source,
             ("startingOffsets", newest.for_spark(endpoints.source_topic)),
