@@ -65,11 +65,11 @@ def measure(
             if report.query.startswith(BALANCE.name)
         }
     )
-    p50, p99, highest = (measured.percentile_ms(share) for share in (0.5, 0.99, 1))
+    p50, p99, p999, highest = (measured.percentile_ms(share) for share in (0.5, 0.99, 0.999, 1))
     print(
-        f"{pace:<11}{rate:>7,}/s  p50 {p50:8.1f}  p99 {p99:9.1f}  max {highest:9.1f} ms"
+        f"{pace:<11}{rate:>7,}/s  p50 {p50:8.1f}  p99 {p99:9.1f}  p99.9 {p999:9.1f}  max {highest:9.1f} ms"
         f"  {measured.cpu:.2f} CPU s/s, machine {measured.machine:.2f}  {measured.behind:>8,} behind at the end"
-        f"  ({len(measured.latencies_ms):,} measured, {', '.join(phases)})",
+        f"  ({len(measured.latencies_ms):,} measured, {measured.commits} commits, {', '.join(phases)})",
         flush=True,
     )
 

@@ -1,6 +1,7 @@
-"""What further read models of one source cost: latency, processor time and memory over their number.
+"""What further read models cost: latency, processor time and memory over their number.
 
-Each read model folds every event of the source into a version of its own, as the balance does. The latency is the balance's.
+Each read model folds every event of the source into a version of its own, as the balance does; with `--idle`, it has a source of its own, without
+events. The latency is the balance's.
 """
 
 import argparse
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.latency import wait_for_real_time
 from benchmarks.support.changelog_times import keep_every_record
-from benchmarks.support.deposits import folded
+from benchmarks.support.deposits import BALANCE, folded
 from benchmarks.support.measurement import measure_rate
 from benchmarks.support.report import print_environment, tree_resident_mb
 from benchmarks.support.steady_load import SteadyLoad
@@ -27,7 +28,7 @@ from dataclasses import replace
 
 from include.read_models.balance.model import READ_MODEL as BALANCE
 
-DECLARATIONS = [replace(BALANCE, name="{name}")]
+DECLARATIONS = [replace(BALANCE, name="{name}", source_topic="{topic}")]
 """
 
 
@@ -44,10 +45,11 @@ def main() -> None:
         "--shuffle-partitions", type=int, default=0, help="FOLDLAKE_STREAM_SHUFFLE_PARTITIONS"
     )
     arguments.add_argument("--pace", choices=PACES, default="balanced", help="pace of the stream (balanced)")
+    arguments.add_argument("--idle", action="store_true", help="the further read models receive no events")
     options = arguments.parse_args()
     for number in options.models:
         with tempfile.TemporaryDirectory() as folder:
-            names = ["balance", *declare(Path(folder), number - 1)]
+            names = ["balance", *declare(Path(folder), number - 1, idle=options.idle)]
             with temporary_stack(
                 ("kafka", "registry"),
                 read_models_dir=Path(folder),
@@ -58,11 +60,12 @@ def main() -> None:
                 measure(settings, names, options)
 
 
-def declare(folder: Path, number: int) -> list[str]:
+def declare(folder: Path, number: int, *, idle: bool) -> list[str]:
     """Write modules of so many further read models, and return the read models' names."""
     names = [f"copy-{index + 1}" for index in range(number)]
     for name in names:
-        (folder / f"{name.replace('-', '_')}.py").write_text(MODULE.format(name=name), encoding="utf-8")
+        module = MODULE.format(name=name, topic=name if idle else BALANCE.source_topic)
+        (folder / f"{name.replace('-', '_')}.py").write_text(module, encoding="utf-8")
     return names
 
 
@@ -76,14 +79,15 @@ def measure(settings: Settings, names: list[str], options: argparse.Namespace) -
         load.run(WARM_UP_RATE, options.warm_up_s)
         for rate in options.rates:
             measured = measure_rate(settings, load, driver.pid, rate, options.seconds)
-            p50, p99 = measured.percentile_ms(0.5), measured.percentile_ms(0.99)
+            p50, p99, p999, highest = (measured.percentile_ms(share) for share in (0.5, 0.99, 0.999, 1))
             print(
-                f"{len(names):>3} read models, {slots} slots  {rate:>6,}/s  p50 {p50:7.1f}  p99 {p99:7.1f} ms"
-                f"  {measured.cpu:.3f} CPU s/s, machine {measured.machine:.3f}  {tree_resident_mb(driver.pid):,.0f} MB",
+                f"{len(names):>3} read models, {slots} slots  {rate:>6,}/s  p50 {p50:7.1f}  p99 {p99:7.1f}"
+                f"  p99.9 {p999:7.1f}  max {highest:7.1f} ms  {measured.cpu:.3f} CPU s/s, machine {measured.machine:.3f}"
+                f"  {tree_resident_mb(driver.pid):,.0f} MB  {measured.commits} commits",
                 flush=True,
             )
     expected = load.deposits.expected()
-    for name in names:
+    for name in names[:1] if options.idle else names:
         assert folded(settings, f"{name}.v1.changelog")[0] == expected, f"the states of {name} are not exact"
     print(f"exact     {sum(count for count, _ in expected.values()):,} events in each")
 

@@ -24,13 +24,14 @@ class Measurement:
     """The stream at one rate.
 
     latencies_ms: of each event, in ascending order; a single 0 at a rate of 0. cpu, machine: processor time of the driver and of all
-    processes, in seconds a second. behind: the number of events that were not folded at the end.
+    processes, in seconds a second. behind: the number of events that were not folded at the end. commits: of all queries.
     """
 
     latencies_ms: list[float]
     cpu: float
     machine: float
     behind: int
+    commits: int
 
     def percentile_ms(self, share: float) -> float:
         """Return a percentile of the latencies; `share` is from 0 to 1."""
@@ -51,5 +52,9 @@ def measure_rate(
     )
     latencies = sorted(event.latency_ms for event in event_times(settings, begin.ends, end.ends))
     return Measurement(
-        latencies or [0.0], begin.cpu_share_until(end), busy_s / (end.at_s - begin.at_s), behind
+        latencies or [0.0],
+        begin.cpu_share_until(end),
+        busy_s / (end.at_s - begin.at_s),
+        behind,
+        end.commits - begin.commits,
     )

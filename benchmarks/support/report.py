@@ -38,7 +38,7 @@ def percentile(sorted_values: Sequence[float], share: float) -> float:
 def latency_line(name: str, milliseconds: list[float]) -> str:
     """Return a line with percentiles of latencies in milliseconds."""
     ordered = sorted(milliseconds)
-    shares = ((0.5, "p50"), (0.95, "p95"), (0.99, "p99"))
+    shares = ((0.5, "p50"), (0.95, "p95"), (0.99, "p99"), (0.999, "p99.9"))
     figures = "  ".join(f"{label} {percentile(ordered, share):.1f}" for share, label in shares)
     return f"{name:<38}{figures}  max {ordered[-1]:.1f} ms  ({len(ordered)} measured)"
 
