@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaException, Message, TopicPartition
 
 from include.errors import KafkaUnavailableError
 from include.waiting import retry
@@ -54,6 +54,26 @@ def end_offsets(consumer: Consumer, topic: str, partitions: int) -> tuple[int, .
     when the brokers do not respond in time.
     """
     return tuple(offset_bounds_of(consumer, topic, partition)[1] for partition in range(partitions))
+
+
+def end_offsets_of_topics(consumer: Consumer, topics: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    """Return what `end_offsets` does for several topics (name -> number of partitions), with one request to each broker.
+
+    Omits a topic of which a partition has no leader. Raises KafkaUnavailableError when the brokers do not respond in time.
+    """
+    wanted = [TopicPartition(topic, p, OFFSET_END) for topic, number in topics.items() for p in range(number)]
+    try:
+        found = consumer.offsets_for_times(wanted, timeout=REQUEST_TIMEOUT_S)
+    except KafkaException as error:
+        raise KafkaUnavailableError(
+            f"Cannot read the end offsets of {', '.join(sorted(topics))} ({error}). Hint: check that the brokers are up."
+        ) from error
+    ends = {(one.topic, one.partition): one.offset for one in found if one.error is None and one.offset >= 0}
+    return {
+        topic: tuple(ends[topic, p] for p in range(number))
+        for topic, number in topics.items()
+        if all((topic, p) in ends for p in range(number))
+    }
 
 
 def offset_bounds(consumer: Consumer, topic: str, partitions: int) -> tuple[tuple[int, int], ...]:

@@ -90,6 +90,7 @@ class StreamSettings(SettingsGroup):
     """The stream driver. shuffle_partitions: 0 for the number that include/stream/slot_planning.py chooses.
 
     longest_relaunch_delay_s: the longest pause between two launches of a driver that fails soon after each.
+    real_time_interval_s: how often a query commits in real-time mode; idle_interval_s: how often one without new events does, if that is rarer.
     pace: how long the queries collect events before they fold them: see include/stream/pace.py.
     min_batch_time_s: how long a query that has fallen behind in real time stays in batches at least. batch_interval_ms: how often a
     batch starts.
@@ -106,6 +107,7 @@ class StreamSettings(SettingsGroup):
     driver_memory_mb: int = Field(default=1024, ge=512)
     shuffle_partitions: int = Field(default=0, ge=0)
     real_time_interval_s: int = Field(default=60, ge=1)
+    idle_interval_s: int = Field(default=600, ge=0)
     catch_up_threshold_events: int = Field(default=100_000, ge=0)
     catch_up_batch_events: int = Field(default=1_000_000, ge=1)
     spare_queries: int = Field(default=2, ge=0)

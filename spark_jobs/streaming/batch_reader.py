@@ -1,8 +1,7 @@
 """Reads Spark's reports on the finished batches of a query, each report once.
 
-Spark keeps a number of reports of a running query (`KEPT_BATCHES` in include/spark/stream_config.py). Reading them from time to time costs a few
-requests to the JVM for each commit. A listener in Python is called during the commit, while no event is folded, and takes 38 ms of processor
-time.
+Spark keeps a number of reports of a running query (`KEPT_BATCHES` in include/spark/stream_config.py). They are read after a commit: a listener in Python
+would be called during it, while no event is folded. Each request to the JVM costs about as much as a listener's call, so they are few.
 """
 
 import json
@@ -18,6 +17,8 @@ LOG = logging.getLogger(__name__)
 
 # Batches can end every second, and a server that does not respond delays the reader for up to half a minute: far fewer than are kept.
 READ_INTERVAL_S = 5.0
+# For what share of the interval of commits no report is expected after a commit.
+NO_COMMIT_FOR = 0.8
 
 
 class JavaProgress(Protocol):
@@ -41,11 +42,16 @@ class BatchReader:
         self._name = name
         self._newest_id = -1
         self._due_s = 0.0
+        self._pause_s = READ_INTERVAL_S
 
-    def begin(self) -> None:
-        """Note that the query has started again: Spark's reports begin with this run, which may repeat a batch."""
+    def begin(self, commit_interval_s: float = 0.0) -> None:
+        """Note that the query has started again: Spark's reports begin with this run, which may repeat a batch.
+
+        commit_interval_s: the interval in real-time mode; 0: a batch can end at any time.
+        """
         self._newest_id = -1
-        self._due_s = 0.0
+        self._pause_s = max(READ_INTERVAL_S, NO_COMMIT_FOR * commit_interval_s)
+        self._due_s = time.monotonic() + self._pause_s
 
     def read(self, query: Any) -> None:  # noqa: ANN401 - PySpark's StreamingQuery does not declare its Java object
         """Read the new reports on the batches of this run."""
@@ -61,10 +67,13 @@ class BatchReader:
                 LOG.exception("query %s: a report of Spark cannot be read: %s", self._name, report)
 
     def read_if_due(self, query: Any) -> None:  # noqa: ANN401 - as above
-        """Read, unless that was done in the last READ_INTERVAL_S."""
-        if time.monotonic() >= self._due_s:
-            self._due_s = time.monotonic() + READ_INTERVAL_S
-            self.read(query)
+        """Read if a batch may have ended, at most every READ_INTERVAL_S."""
+        if time.monotonic() < self._due_s:
+            return
+        newest_id = self._newest_id
+        self.read(query)
+        pause_s = READ_INTERVAL_S if newest_id == self._newest_id else self._pause_s
+        self._due_s = time.monotonic() + pause_s
 
     def _add(self, progress: dict[str, Any]) -> None:
         operators = progress["stateOperators"]

@@ -1,4 +1,4 @@
-"""The lag of a running query: the number of source events that it has not processed."""
+"""The lag of a running query: the number of source events that it has not processed; and the ends of all sources, read together."""
 
 import logging
 import time
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from confluent_kafka import Consumer
 
 from include.errors import KafkaUnavailableError
-from include.kafka.log_reading import end_offsets
+from include.kafka.log_reading import end_offsets, end_offsets_of_topics
 from include.kafka.record_ends import RecordEnds
 from include.position import Offsets
 from spark_jobs.streaming.query_spec import QuerySpec
@@ -17,47 +17,89 @@ LOG = logging.getLogger(__name__)
 INTERVAL_S = 1.0
 
 
+class SourceEnds:
+    """The ends of the source topics, read at most once a second, and then of all topics that a query has requested."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+        self._partitions: dict[str, int] = {}
+        self._ends: dict[str, Offsets] = {}
+        self._first: dict[str, tuple[float, int]] = {}
+        self._changed_s: dict[str, float] = {}
+        self._due_s = 0.0
+
+    def of(self, topic: str, partitions: int) -> Offsets:
+        """Return the end offsets of a topic, at most a second old; raises KafkaUnavailableError."""
+        if time.monotonic() >= self._due_s or topic not in self._partitions:
+            self._partitions[topic] = partitions
+            self._due_s = time.monotonic() + INTERVAL_S
+            self._read()
+        if topic not in self._ends:
+            # One that has no leader, or was deleted: this waits, and raises the error.
+            return Offsets.of_ends(end_offsets(self._consumer, topic, partitions))
+        return self._ends[topic]
+
+    def unchanged_s(self, topic: str) -> float:
+        """Return for how long the ends of a topic have been the same."""
+        return time.monotonic() - self._changed_s.get(topic, time.monotonic())
+
+    def events_per_s(self, topic: str) -> float | None:
+        """Return how fast a topic has grown since its ends were first read; None before that."""
+        if topic not in self._first or topic not in self._ends:
+            return None
+        began_s, events = self._first[topic]
+        return (sum(self._ends[topic].values()) - events) / max(1.0, time.monotonic() - began_s)
+
+    def _read(self) -> None:
+        before, now_s = self._ends, time.monotonic()
+        found = end_offsets_of_topics(self._consumer, self._partitions)
+        self._ends = {topic: Offsets.of_ends(ends) for topic, ends in found.items()}
+        for topic, ends in self._ends.items():
+            self._first.setdefault(topic, (now_s, sum(ends.values())))
+            if ends != before.get(topic):
+                self._changed_s[topic] = now_s
+
+
 class LagWatch:
     """Measures the lag without asking Spark, which reports a query's progress only when it commits.
 
-    written: the source offsets after the newest records of the query's output. committed: reads the source offsets of the query's last commit.
+    ends: of all sources. committed: reads the source offsets of the query's last commit.
     """
 
     def __init__(
         self,
         consumer: Consumer,
+        ends: SourceEnds,
         spec: QuerySpec,
-        written: Callable[[], Offsets],
         committed: Callable[[], Offsets],
     ) -> None:
-        self._consumer = consumer
+        self._ends = ends
         self._spec = spec
-        self._written = written
         self._committed = committed
         self._processed = spec.starts
         self._record_ends = RecordEnds(consumer)
         self._due_s = 0.0
 
     def measure(self) -> int | None:
-        """Return the lag, at most once a second; None if it is not due yet, or Kafka does not answer.
+        """Return the lag, at most once a second; None if it is not due yet, the query's output does not tell, or Kafka does not answer.
 
         A lag within the bound of the query's triggers may be given as higher than it is, up to that bound: the records that tell how
         far the query is are read only if it may be further behind.
         """
-        if time.monotonic() < self._due_s:
+        if self._spec.written is None or time.monotonic() < self._due_s:
             return None
         self._due_s = time.monotonic() + INTERVAL_S
         try:
-            return self._events()
+            return self._events(self._spec.written)
         except KafkaUnavailableError as error:
             LOG.warning("the lag of query %s could not be measured: %s", self._spec.name, error)
             return None
 
-    def _events(self) -> int:
+    def _events(self, written: Callable[[], Offsets]) -> int:
         endpoints = self._spec.endpoints
-        ends = Offsets.of_ends(end_offsets(self._consumer, endpoints.source_topic, endpoints.partitions))
+        ends = self._ends.of(endpoints.source_topic, endpoints.partitions)
         if self._processed.events_until(ends) > self._spec.triggers.catch_up_threshold_events:
-            self._processed = self._processed.merge(self._committed()).merge(self._written())
+            self._processed = self._processed.merge(self._committed()).merge(written())
         if self._processed.events_until(ends) > self._spec.triggers.catch_up_threshold_events:
             ends = self._record_ends.unread(endpoints.source_topic, ends, self._processed)
         return self._processed.events_until(ends)

@@ -20,7 +20,7 @@ from include.kafka.record_ends import RecordEnds
 from include.position import Offsets
 from include.stream.checkpoints import log_note_path
 from spark_jobs.runtime.checkpoint import read_text, remove_checkpoint, write_text
-from spark_jobs.streaming.query_spec import QueryEndpoints, QuerySpec
+from spark_jobs.streaming.query_spec import QueryEndpoints, QuerySpec, StartRefusedError
 
 LOG = logging.getLogger(__name__)
 
@@ -127,7 +127,8 @@ class LogNotes:
         return None
 
     def forget(self) -> None:
-        """Remove the note."""
+        """Remove the query's checkpoint and the note."""
+        remove_checkpoint(self._spark, self._endpoints.checkpoint)
         remove_checkpoint(self._spark, self._path)
         self._noted = None
 
@@ -146,7 +147,7 @@ class LogNotes:
 
 
 class CommitNotes:
-    """Takes the notes of a running query: on its logs, and those of its specification.
+    """Compares the notes of a query with its logs before it starts, and takes new ones while it runs, with those of its specification.
 
     committed: reads the source offsets of the query's last commit.
     """
@@ -156,6 +157,19 @@ class CommitNotes:
         self._spec = spec
         self._committed = committed
         self._due_s = 0.0
+
+    def require_whole_logs(self) -> None:
+        """Raise StartRefusedError if Kafka has lost records of the query's topics, or let the query read its source again."""
+        read = self._committed()
+        lost = self._logs.lost_records(read) if read else None
+        if lost is None:
+            return
+        if not self._spec.rereads_after_loss:
+            raise StartRefusedError(LOST_RECORDS.format(lost))
+        LOG.warning(
+            "Kafka has lost records: %s; query %s starts at the first event again", lost, self._spec.name
+        )
+        self._logs.forget()
 
     def take_if_due(self) -> None:
         """Take them about once a minute; a failure is logged, because the query itself does not need them."""

@@ -15,7 +15,9 @@ import spark_jobs.streaming.specs
 from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavailableError
 from include.stream.query_reports import CONTINUOUS, Phase
 from include.stream.slot_planning import queries_with_slots
-from spark_jobs.streaming.error_summary import error_summary
+from spark_jobs.runtime.error_summary import error_summary
+from spark_jobs.streaming.interval_changes import IntervalChanges
+from spark_jobs.streaming.lag import SourceEnds
 from spark_jobs.streaming.query_spec import QuerySpec
 from spark_jobs.streaming.query_start import analyse
 from spark_jobs.streaming.stream_context import StreamContext
@@ -47,6 +49,8 @@ class QuerySet:
     ) -> None:
         self._spark = spark
         self._consumer = consumer
+        self._ends = SourceEnds(consumer)
+        self._changes = IntervalChanges(consumer, self._ends)
         self._specs = specs
         self._task_slots = task_slots
         self._with_slots: set[str] = set()
@@ -67,7 +71,7 @@ class QuerySet:
             LOG.info("query %s no longer has a specification: stopping it", name)
             self._queries[name].stop()
         self._queries = {
-            name: self._queries.get(name) or SupervisedQuery(self._spark, spec, self._consumer)
+            name: self._queries.get(name) or SupervisedQuery(self._spark, spec, self._consumer, self._ends)
             for name, spec in wanted.items()
         }
         for name, spec in wanted.items():
@@ -100,6 +104,7 @@ class QuerySet:
         self._close_rejections()
         for query in self.due():
             query.poll()
+        self._changes.poll(self._queries.values())
 
     def poll_own(self, is_own: Callable[[SupervisedQuery], bool]) -> None:
         """Poll these queries alone, while another driver runs the others."""

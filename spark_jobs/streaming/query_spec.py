@@ -56,7 +56,7 @@ class TriggerSettings:
     real_time_interval_s: how often real-time mode commits its checkpoint.
     pace: how long the query collects events.
     min_batch_time_s: how long a query that has fallen behind in real time stays in batches at least.
-    batch_interval_ms: how often a batch starts.
+    batch_interval_ms: how often a batch starts. idle_interval_s: how often an idle query commits in real-time mode.
     batches_only: never enter real-time mode. real_time_only: catch up in real-time mode, too.
     stop_when_caught_up: never enter real-time mode; stop once the lag is at or below the threshold.
     """
@@ -67,6 +67,7 @@ class TriggerSettings:
     pace: Pace = PACES["latency"]
     min_batch_time_s: float = 60.0
     batch_interval_ms: int = 1000
+    idle_interval_s: int = 600
     batches_only: bool = False
     real_time_only: bool = False
     stop_when_caught_up: bool = False
@@ -81,6 +82,7 @@ class TriggerSettings:
             PACES[stream.pace],
             stream.min_batch_time_s,
             stream.batch_interval_ms,
+            stream.idle_interval_s,
         )
 
 
@@ -116,6 +118,8 @@ class QuerySpec:
     feeds_others: whether other queries read its output: it starts before those whose output only consumers read.
     has_watermark: whether the query forgets state by event time: a batch then reads all partitions up to their ends.
     shuffle_partitions: number of tasks after the shuffle of a query without a checkpoint; 0 for a query without a shuffle.
+    idle_events: how many source events may wait for a commit while the query commits rarely, because few arrive. 0: any event makes it
+        commit at the set interval again. None: it always does, because a restart would delay its outputs.
     real_time_source: options of the Kafka source in real-time mode that replace those of the pace.
     task_slots: the slots that the query may occupy in real-time mode, one for each task; 0: one for each source partition.
     slot_rank: priority when task slots are scarce: the lower rank first, then the lower number.
@@ -140,15 +144,15 @@ class QuerySpec:
     feeds_others: bool = False
     has_watermark: bool = False
     shuffle_partitions: int = 0
+    idle_events: int | None = None
     real_time_source: tuple[tuple[str, str], ...] = ()
     task_slots: int = 0
     slot_rank: tuple[SlotRank, int] = (SlotRank.OTHER, 0)
 
-    @property
-    def commit_interval_ms(self) -> int:
-        """The setting, shortened by up to a tenth: otherwise, all queries would stop folding and commit at the same moment."""
+    def commit_interval_ms(self, interval_s: int) -> int:
+        """Return an interval, shortened by up to a tenth: otherwise, all queries would stop folding and commit at the same moment."""
         shortening = crc32(self.name.encode()) % 1000 / 10_000
-        return max(SHORTEST_INTERVAL_MS, round(1000 * self.triggers.real_time_interval_s * (1 - shortening)))
+        return max(SHORTEST_INTERVAL_MS, round(1000 * interval_s * (1 - shortening)))
 
     @property
     def slot_claim(self) -> SlotClaim:

@@ -28,14 +28,18 @@ def start_batches(spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds) -
     return _batch_writer(spark, spec, schema_ids).trigger(processingTime=interval).start()
 
 
-def start_real_time(spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds) -> StreamingQuery:
+def start_real_time(
+    spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds, commit_interval_s: int
+) -> StreamingQuery:
     """Start reading in real-time mode; the query runs until it fails or is stopped."""
     pace = spec.triggers.pace
     spark.conf.set(COMMITS_PER_SNAPSHOT_SETTING, REAL_TIME_COMMITS_PER_SNAPSHOT)
     source = pace.source_options() | dict(spec.real_time_source)
     # Types are checked against the lake's PySpark, which does not have this trigger yet.
     trigger: Any = _writer(spark, spec, schema_ids, source, pace.sink_options()).trigger
-    query: StreamingQuery = trigger(realTime=f"{spec.commit_interval_ms} milliseconds").start()
+    query: StreamingQuery = trigger(
+        realTime=f"{spec.commit_interval_ms(commit_interval_s)} milliseconds"
+    ).start()
     return query
 
 

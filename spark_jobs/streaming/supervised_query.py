@@ -15,11 +15,12 @@ from include.kafka.schema_ids import UNKNOWN_SCHEMA_ID
 from include.position import Offsets
 from include.stream.query_reports import Phase
 from spark_jobs.folding.schema_cache import learn_ids
-from spark_jobs.runtime.checkpoint import committed_offsets, remove_checkpoint, remove_uncommitted
+from spark_jobs.runtime.checkpoint import committed_offsets, remove_uncommitted
+from spark_jobs.runtime.error_summary import error_summary
 from spark_jobs.streaming.batch_reader import BatchReader
-from spark_jobs.streaming.error_summary import error_summary
-from spark_jobs.streaming.lag import LagWatch
-from spark_jobs.streaming.log_loss import LOST_RECORDS, CommitNotes, LogNotes
+from spark_jobs.streaming.commit_interval import CommitInterval
+from spark_jobs.streaming.lag import LagWatch, SourceEnds
+from spark_jobs.streaming.log_loss import CommitNotes, LogNotes
 from spark_jobs.streaming.mode_choice import ModeChoice
 from spark_jobs.streaming.query_spec import QuerySpec, StartPostponedError, StartRefusedError
 from spark_jobs.streaming.query_start import start_batches, start_catch_up, start_real_time
@@ -49,7 +50,9 @@ class SupervisedQuery:
     committed_offsets: the source offsets that the checkpoint covers, as of the last start. batches: Spark's reports on its batches.
     """
 
-    def __init__(self, spark: SparkSession, spec: QuerySpec, consumer: Consumer) -> None:
+    def __init__(
+        self, spark: SparkSession, spec: QuerySpec, consumer: Consumer, ends: SourceEnds | None = None
+    ) -> None:
         self.spec = spec
         self.is_essential = spec.is_essential
         self.phase = Phase.STARTING
@@ -58,6 +61,7 @@ class SupervisedQuery:
         self.last_error = ""
         self.committed_offsets = Offsets()
         self.batches = BatchReader(spec.name)
+        self.interval = CommitInterval(spec)
         self._spark = spark
         self._consumer = consumer
         self._query: StreamingQuery | None = None
@@ -67,10 +71,10 @@ class SupervisedQuery:
         self._started_s = 0.0
         self._not_before_s = 0.0
         self._failing_since_s: float | None = None
-        self._logs = LogNotes(spark, consumer, spec.endpoints)
-        self._notes = CommitNotes(self._logs, spec, self._committed)
+        self._notes = CommitNotes(LogNotes(spark, consumer, spec.endpoints), spec, self._committed)
         self._mode = ModeChoice(spec.triggers)
-        self._lag = None if spec.written is None else LagWatch(consumer, spec, spec.written, self._committed)
+        self._ends = ends or SourceEnds(consumer)
+        self._lag = LagWatch(consumer, self._ends, spec, self._committed)
 
     @property
     def name(self) -> str:
@@ -81,6 +85,12 @@ class SupervisedQuery:
     def running_for_s(self) -> float:
         """How long ago the query was last started."""
         return time.monotonic() - self._started_s
+
+    @property
+    def newest_commit(self) -> Offsets:
+        """The source offsets of the newest commit that is known."""
+        last = self.batches.last
+        return self.committed_offsets.merge({} if last is None else Offsets.from_json(last.end_offsets))
 
     @property
     def failing_for_s(self) -> float:
@@ -111,7 +121,8 @@ class SupervisedQuery:
                 self._recover(error)
             return
         self.batches.read_if_due(self._query)
-        if self._has_to_change_mode():
+        lag = self._lag.measure()
+        if lag is not None and self._mode.must_change(self.phase, lag):
             LOG.info("query %s: %s from now on", self.name, self._mode.next_phase)
             self.pause()
         else:
@@ -153,6 +164,16 @@ class SupervisedQuery:
             self.phase = Phase.STARTING
             self._not_before_s = time.monotonic() + self.spec.settles_in_s
 
+    def change_interval(self) -> None:
+        """Start again with the other interval of commits; raises KafkaUnavailableError."""
+        self.interval.change()
+        LOG.info("query %s commits every %d s from now on", self.name, self.interval.seconds)
+        self.pause()
+        if self.events_behind() == 0:
+            # It has read nothing since its last commit, so that nothing it has sent can still arrive.
+            self._not_before_s = 0.0
+        self.poll()
+
     def refuse(self, reason: str, *, retry_after_s: float = REFUSED_RETRY_S) -> None:
         """Keep the query from starting for now: the first `poll` after `retry_after_s` checks again."""
         if self.phase is not Phase.REFUSED or reason != self.last_error:
@@ -182,7 +203,7 @@ class SupervisedQuery:
             self.spec.schemas.read_rejections()
             self._started_with = self.spec.schemas.schema_ids
             self._query, self.phase = self._start()
-            self.batches.begin()
+            self.batches.begin(self.interval.seconds if self.phase is Phase.REAL_TIME else 0)
         except StartPostponedError as postponed:
             self._not_before_s = time.monotonic() + postponed.wait_s
             return
@@ -202,7 +223,7 @@ class SupervisedQuery:
         self._enter_guard()
         if remove_uncommitted(self._spark, spec.endpoints.checkpoint):
             LOG.info("query %s restarts at the first event: it was killed before its first commit", self.name)
-        self._require_whole_logs()
+        self._notes.require_whole_logs()
         if spec.triggers.stop_when_caught_up:
             return start_catch_up(self._spark, spec, self._started_with), Phase.CATCHING_UP
         lag = self.events_behind()
@@ -211,24 +232,10 @@ class SupervisedQuery:
         if lag > spec.triggers.catch_up_threshold_events and not spec.triggers.real_time_only:
             LOG.info("query %s is %d events behind: catching up", self.name, lag)
             return start_catch_up(self._spark, spec, self._started_with), Phase.CATCHING_UP
-        return start_real_time(self._spark, spec, self._started_with), Phase.REAL_TIME
-
-    def _has_to_change_mode(self) -> bool:
-        """Whether the query has fallen behind in real time, or has kept up in batches for long enough."""
-        lag = None if self._lag is None else self._lag.measure()
-        return lag is not None and self._mode.must_change(self.phase, lag)
-
-    def _require_whole_logs(self) -> None:
-        """Raise StartRefusedError if Kafka has lost records of the query's topics, or let the query read its source again."""
-        read = self._committed()
-        lost = self._logs.lost_records(read) if read else None
-        if lost is None:
-            return
-        if not self.spec.rereads_after_loss:
-            raise StartRefusedError(LOST_RECORDS.format(lost))
-        LOG.warning("Kafka has lost records: %s; query %s starts at the first event again", lost, self.name)
-        remove_checkpoint(self._spark, self.spec.endpoints.checkpoint)
-        self._logs.forget()
+        if self.committed_offsets:
+            self.interval.begin(lag, self._ends.events_per_s(spec.endpoints.source_topic))
+        query = start_real_time(self._spark, spec, self._started_with, self.interval.seconds)
+        return query, Phase.REAL_TIME
 
     def _committed(self) -> Offsets:
         endpoints = self.spec.endpoints
@@ -248,6 +255,7 @@ class SupervisedQuery:
 
     def _recover(self, error: Exception) -> None:
         self.restarts += 1
+        self.interval.reset()
         # In real-time mode the error is that of the first failed task, so its text does not always contain the cause.
         if UNKNOWN_SCHEMA_ID not in str(error) and self.phase is not Phase.REAL_TIME:
             self._back_off(error)

@@ -60,13 +60,12 @@ def _run(spark: SparkSession, consumer: Consumer, spec: QuerySpec, scratch: Path
         name=f"warm-up of {spec.name}",
         endpoints=replace(endpoints, checkpoint=str(scratch / "checkpoint")),
         records=no_records,
-        triggers=replace(spec.triggers, real_time_interval_s=COMMIT_INTERVAL_S),
         real_time_source=(
             *spec.real_time_source,
             ("startingOffsets", newest.for_spark(endpoints.source_topic)),
         ),
     )
-    query = start_real_time(spark, trial, spec.schemas.schema_ids)
+    query = start_real_time(spark, trial, spec.schemas.schema_ids, COMMIT_INTERVAL_S)
     try:
         end_s = time.monotonic() + RUN_S
         while query.isActive and time.monotonic() < end_s:

@@ -12,7 +12,14 @@ from confluent_kafka.cimpl import NewTopic
 from pyspark.sql import SparkSession
 
 from include.kafka import record_ends
-from include.kafka.log_reading import age_beyond_s, end_offsets, log_consumer, read_tail, record_at
+from include.kafka.log_reading import (
+    age_beyond_s,
+    end_offsets,
+    end_offsets_of_topics,
+    log_consumer,
+    read_tail,
+    record_at,
+)
 from include.kafka.record_ends import OpenTransaction, RecordEnd, RecordEnds, unread_ends
 from include.kafka.topic_state import ends_if_known
 from include.position import Offsets
@@ -83,6 +90,7 @@ def test_markers_and_aborted_records_are_no_records(
             else:
                 writer.abort(MANY if letter == "A" else ONE, partition=0)
     ends = Offsets.of_ends(end_offsets(consumer, topic, PARTITIONS))
+    assert end_offsets_of_topics(consumer, {topic: PARTITIONS}) == {topic: tuple(ends.values())}
     record_ends = RecordEnds(consumer)
     assert ends.of(0) >= record_end + len(history[len(history.rstrip("aA")) :])
 

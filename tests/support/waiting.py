@@ -41,3 +41,14 @@ def wait_until(
 
     if not wait_for(holds, timeout_s=timeout_s, poll_s=POLL_INTERVAL_S if poll_s is None else poll_s):
         raise AssertionError(f"not within {timeout_s} s: {what}") from next(iter(last), None)
+
+
+class MovedClock:
+    """A monotonic clock in place of the module `time`; it stands until a test moves it. now_s: its time in seconds."""
+
+    def __init__(self) -> None:
+        self.now_s = 1_000.0
+
+    def monotonic(self) -> float:
+        """Return the time in seconds."""
+        return self.now_s

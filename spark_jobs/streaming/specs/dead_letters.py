@@ -28,7 +28,8 @@ from spark_jobs.folding.json_decode import event_decoder
 from spark_jobs.folding.schema_cache import KnownSchemas
 from spark_jobs.routing.declared_failures import FailureCheck, failure_checks, with_failures
 from spark_jobs.routing.origin_columns import is_new_of_pair
-from spark_jobs.streaming.dead_letter_records import dead_letter_records
+from spark_jobs.streaming.commit_interval import MOST_REPEATED
+from spark_jobs.streaming.outputs.dead_letter_records import dead_letter_records
 from spark_jobs.streaming.outputs.sink_delivery import DEAD_LETTERS
 from spark_jobs.streaming.query_spec import QueryEndpoints, QuerySpec, TriggerSettings
 from spark_jobs.streaming.stream_context import StreamContext
@@ -96,6 +97,7 @@ def dead_letter_spec(
         rereads_after_loss=True,
         # It would only slow down the catch-up of a fold.
         waits_for_others=True,
+        idle_events=MOST_REPEATED,
         real_time_source=UNHURRIED,
         sink=DEAD_LETTERS.options,
         settles_in_s=DEAD_LETTERS.delivered_after_s,

@@ -72,6 +72,8 @@ def fold_spec(context: StreamContext, model: ReadModel, version: Version) -> Que
         written=fold.written,
         has_watermark=model.items_leave,
         shuffle_partitions=shuffle_partitions(stream, partitions),
+        # Compactions, checks and the status read its commits: they must not wait for long.
+        idle_events=0,
         task_slots=query_slots(stream, partitions),
         # Of several previous versions, the most recently replaced one comes first.
         slot_rank=(SLOT_RANKS.get(version.stage, SlotRank.CANDIDATE), -version.replaced_in),

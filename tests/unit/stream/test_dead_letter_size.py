@@ -3,7 +3,7 @@
 import pytest
 
 from spark_jobs.folding.decode import Reason
-from spark_jobs.streaming.dead_letter_records import PRODUCER_MAX_BYTES, max_payload_bytes
+from spark_jobs.streaming.outputs.dead_letter_records import PRODUCER_MAX_BYTES, max_payload_bytes
 
 TOPIC = "balance"
 # Kafka's DefaultRecordBatch.RECORD_BATCH_OVERHEAD and DefaultRecord.MAX_RECORD_OVERHEAD: how its producer estimates a batch.

@@ -1,6 +1,6 @@
 """A failed query's error says what failed and what caused it, in one line."""
 
-from spark_jobs.streaming.error_summary import LONGEST, error_summary
+from spark_jobs.runtime.error_summary import LONGEST, error_summary
 
 
 def caused(error: Exception, *causes: BaseException) -> Exception:

@@ -8,6 +8,7 @@ from include.stream.query_reports import Phase
 from spark_jobs.streaming import mode_choice
 from spark_jobs.streaming.mode_choice import BEHIND_S, RECOVERED_AFTER, ModeChoice
 from tests.support.query_specs import TRIGGERS
+from tests.support.waiting import MovedClock
 
 FIRST_HOLD_S = TRIGGERS.min_batch_time_s
 RECOVERED_AFTER_S = RECOVERED_AFTER * FIRST_HOLD_S
@@ -15,38 +16,27 @@ BEHIND = TRIGGERS.catch_up_threshold_events + 1
 KEPT_UP = TRIGGERS.catch_up_threshold_events // 2
 
 
-class Clock:
-    """A monotonic clock that a test moves."""
-
-    def __init__(self) -> None:
-        self.now_s = 1_000.0
-
-    def monotonic(self) -> float:
-        """Return the time in seconds."""
-        return self.now_s
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
+def clock(monkeypatch: pytest.MonkeyPatch) -> MovedClock:
+    clock = MovedClock()
     monkeypatch.setattr(mode_choice, "time", clock)
     return clock
 
 
-def fall_behind(mode: ModeChoice, clock: Clock) -> None:
+def fall_behind(mode: ModeChoice, clock: MovedClock) -> None:
     assert not mode.must_change(Phase.REAL_TIME, BEHIND)
     clock.now_s += BEHIND_S
     assert mode.must_change(Phase.REAL_TIME, BEHIND)
 
 
-def test_query_that_stays_behind_goes_over_to_batches(clock: Clock) -> None:
+def test_query_that_stays_behind_goes_over_to_batches(clock: MovedClock) -> None:
     mode = ModeChoice(TRIGGERS)
     before = mode.next_phase
     fall_behind(mode, clock)
     assert (before, mode.next_phase) == (Phase.REAL_TIME, Phase.BATCHES)
 
 
-def test_hiccup_changes_nothing(clock: Clock) -> None:
+def test_hiccup_changes_nothing(clock: MovedClock) -> None:
     mode = ModeChoice(TRIGGERS)
     for lag in (BEHIND, BEHIND - 1) * 10:
         assert not mode.must_change(Phase.REAL_TIME, lag)
@@ -54,7 +44,7 @@ def test_hiccup_changes_nothing(clock: Clock) -> None:
     assert mode.next_phase is Phase.REAL_TIME
 
 
-def test_query_that_has_kept_up_for_a_while_comes_back(clock: Clock) -> None:
+def test_query_that_has_kept_up_for_a_while_comes_back(clock: MovedClock) -> None:
     mode = ModeChoice(TRIGGERS)
     fall_behind(mode, clock)
     clock.now_s += FIRST_HOLD_S - 1
@@ -65,7 +55,7 @@ def test_query_that_has_kept_up_for_a_while_comes_back(clock: Clock) -> None:
     assert mode.next_phase is Phase.REAL_TIME
 
 
-def held_s(mode: ModeChoice, clock: Clock) -> float:
+def held_s(mode: ModeChoice, clock: MovedClock) -> float:
     """Return for how long a query without a lag stays in batches."""
     began_s = clock.now_s
     while not mode.must_change(Phase.BATCHES, 0):
@@ -73,7 +63,7 @@ def held_s(mode: ModeChoice, clock: Clock) -> float:
     return clock.now_s - began_s
 
 
-def test_query_that_falls_behind_again_soon_stays_longer_until_it_has_recovered(clock: Clock) -> None:
+def test_query_that_falls_behind_again_soon_stays_longer_until_it_has_recovered(clock: MovedClock) -> None:
     mode = ModeChoice(TRIGGERS)
     held = []
     for _ in range(7):
@@ -87,14 +77,14 @@ def test_query_that_falls_behind_again_soon_stays_longer_until_it_has_recovered(
 
 
 @pytest.mark.parametrize("phase", [Phase.STARTING, Phase.CATCHING_UP, Phase.FAILED, Phase.REFUSED])
-def test_query_in_another_phase_does_not_change(clock: Clock, phase: Phase) -> None:
+def test_query_in_another_phase_does_not_change(clock: MovedClock, phase: Phase) -> None:
     mode = ModeChoice(TRIGGERS)
     for _ in range(3):
         assert not mode.must_change(phase, BEHIND)
         clock.now_s += BEHIND_S
 
 
-def test_query_in_batches_only_stays_there(clock: Clock) -> None:
+def test_query_in_batches_only_stays_there(clock: MovedClock) -> None:
     mode = ModeChoice(replace(TRIGGERS, batches_only=True))
     clock.now_s += 100 * FIRST_HOLD_S
     assert mode.next_phase is Phase.BATCHES

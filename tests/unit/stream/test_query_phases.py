@@ -82,7 +82,9 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
     }
     for name, replacement in replacements.items():
         monkeypatch.setattr(supervised_query, name, replacement)
-    monkeypatch.setattr(lag, "end_offsets", replacements["end_offsets"])
+    monkeypatch.setattr(
+        lag, "end_offsets_of_topics", lambda _consumer, topics: dict.fromkeys(topics, (spark.lag,))
+    )
     monkeypatch.setattr(RecordEnds, "unread", lambda _self, _topic, ends, _read: ends)
     monkeypatch.setattr(lag, "INTERVAL_S", 0.0)
     return spark
@@ -182,3 +184,14 @@ def test_query_starts_again_only_when_what_it_has_sent_has_arrived(spark: Spark)
     query.pause()
     query.poll()
     assert (query.phase, len(spark.started)) == (Phase.STARTING, 1)
+
+
+@pytest.mark.parametrize(("uncommitted", "started"), [(0, 2), (1, 1)])
+def test_change_of_the_interval_waits_for_what_was_sent_only_if_something_was_read_since_the_commit(
+    spark: Spark, uncommitted: int, started: int
+) -> None:
+    query = polled(spark, replace(spec(), settles_in_s=60.0, idle_events=0))
+    spark.lag = uncommitted
+    query.change_interval()
+    assert len(spark.started) == started
+    assert query.interval.is_long

@@ -1,7 +1,6 @@
 """The driver's queries follow the specifications, get task slots by rank, and start the dead letters last."""
 
 import time
-from dataclasses import replace
 
 import pytest
 
@@ -98,15 +97,14 @@ def test_query_without_slots_is_refused_until_slots_are_free() -> None:
 
 
 def test_queries_commit_at_different_moments_and_never_later_than_the_setting() -> None:
-    intervals = {spec(f"copy-{number}/v1").commit_interval_ms for number in range(10)}
+    intervals = {spec(f"copy-{number}/v1").commit_interval_ms(300) for number in range(10)}
 
     assert len(intervals) == 10
     assert all(270_000 <= interval <= 300_000 for interval in intervals)
 
 
 def test_no_commit_interval_is_shorter_than_spark_allows() -> None:
-    shortest = replace(CANDIDATE, triggers=replace(CANDIDATE.triggers, real_time_interval_s=1))
-    assert shortest.commit_interval_ms == 1_000
+    assert CANDIDATE.commit_interval_ms(1) == 1_000
 
 
 def test_essential_queries_start_first_and_then_those_that_feed_others() -> None:

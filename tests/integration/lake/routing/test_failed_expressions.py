@@ -25,7 +25,7 @@ from spark_jobs.routing.declared_failures import failure_checks, with_failures
 from spark_jobs.routing.keyed_query import KeyedQuery
 from spark_jobs.routing.keyed_rules import emission_rule
 from spark_jobs.routing.route_query import RouteQuery
-from spark_jobs.streaming.dead_letter_records import dead_letter_records
+from spark_jobs.streaming.outputs.dead_letter_records import dead_letter_records
 from stack.declaration_testing.records import avro_records, schema_ids
 
 CUSTOMERS = ("1", "x", "3", "2", "1")

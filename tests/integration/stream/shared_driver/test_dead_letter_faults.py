@@ -24,7 +24,7 @@ from include.settings import Settings
 from include.status.measurement import read_stream_status
 from include.stream.query_reports import query_status
 from spark_jobs.folding.schema_cache import MAX_HEADERS_AHEAD
-from spark_jobs.streaming.dead_letter_records import max_payload_bytes
+from spark_jobs.streaming.outputs.dead_letter_records import max_payload_bytes
 from tests.support.balance_copy import with_balance_copy
 from tests.support.stream_events import Ledger
 from tests.support.stream_process import EventSource, make_topics, records_of

@@ -6,7 +6,9 @@ import logging
 import pytest
 
 from include.spark.stream_config import KEPT_BATCHES, STREAM_CONFIG
-from spark_jobs.streaming.batch_reader import BatchReader
+from spark_jobs.streaming import batch_reader
+from spark_jobs.streaming.batch_reader import READ_INTERVAL_S, BatchReader
+from tests.support.waiting import MovedClock
 
 
 class Report:
@@ -129,6 +131,27 @@ def test_all_reports_are_requested_only_if_several_batches_have_ended() -> None:
     query.end_batch(4)
     reader.read(query)
     assert query.lists_read == 1
+
+
+def test_reports_are_requested_only_when_the_next_commit_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, query, clock = BatchReader("balance/v1"), Query(), MovedClock()
+    monkeypatch.setattr(batch_reader, "time", clock)
+
+    def newest_after(seconds: float) -> int:
+        clock.now_s += seconds
+        reader.read_if_due(query)
+        return -1 if reader.last is None else reader.last.batch_id
+
+    reader.begin(60)
+    query.end_batch(0)
+    assert [newest_after(47), newest_after(1)] == [-1, 0]
+    query.end_batch(1)
+    assert [newest_after(47), newest_after(1)] == [0, 1]
+
+    # In batches, one can end at any time.
+    reader.begin()
+    query.end_batch(2)
+    assert newest_after(READ_INTERVAL_S) == 2
 
 
 def test_report_that_cannot_be_read_does_not_end_the_query(caplog: pytest.LogCaptureFixture) -> None:
