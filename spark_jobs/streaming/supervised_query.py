@@ -160,7 +160,9 @@ class SupervisedQuery:
     def pause(self) -> None:
         """Stop until the next `poll`, which starts the query again with the schema ids that are known then."""
         if self._query is not None:
-            self._stop_query()
+            self._query.stop()
+            self.batches.read(self._query)
+            self._query = None
             self.phase = Phase.STARTING
             self._not_before_s = time.monotonic() + self.spec.settles_in_s
 
@@ -189,12 +191,6 @@ class SupervisedQuery:
         ends = Offsets.of_ends(end_offsets(self._consumer, endpoints.source_topic, endpoints.partitions))
         self.committed_offsets = committed = self._committed().merge(self.spec.starts)
         return committed.events_until(unread_ends(self._consumer, endpoints.source_topic, ends, committed))
-
-    def _stop_query(self) -> None:
-        if self._query is not None:
-            self._query.stop()
-            self.batches.read(self._query)
-            self._query = None
 
     def _try_start(self) -> None:
         if not self.prepare():

@@ -1,6 +1,7 @@
 """The driver's queries follow the specifications, get task slots by rank, and start the dead letters last."""
 
 import time
+from dataclasses import replace
 
 import pytest
 
