@@ -17,8 +17,8 @@ from include.stream.query_reports import Phase
 from spark_jobs.folding.schema_cache import learn_ids
 from spark_jobs.runtime.checkpoint import committed_offsets, remove_uncommitted
 from spark_jobs.runtime.error_summary import error_summary
-from spark_jobs.streaming.batch_reader import BatchReader
-from spark_jobs.streaming.commit_interval import CommitInterval
+from spark_jobs.streaming.commits.batch_reader import BatchReader
+from spark_jobs.streaming.commits.commit_interval import CommitInterval
 from spark_jobs.streaming.lag import LagWatch, SourceEnds
 from spark_jobs.streaming.log_loss import CommitNotes, LogNotes
 from spark_jobs.streaming.mode_choice import ModeChoice

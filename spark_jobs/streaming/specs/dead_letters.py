@@ -28,7 +28,7 @@ from spark_jobs.folding.json_decode import event_decoder
 from spark_jobs.folding.schema_cache import KnownSchemas
 from spark_jobs.routing.declared_failures import FailureCheck, failure_checks, with_failures
 from spark_jobs.routing.origin_columns import is_new_of_pair
-from spark_jobs.streaming.commit_interval import MOST_REPEATED
+from spark_jobs.streaming.commits.commit_interval import MOST_REPEATED
 from spark_jobs.streaming.outputs.dead_letter_records import dead_letter_records
 from spark_jobs.streaming.outputs.sink_delivery import DEAD_LETTERS
 from spark_jobs.streaming.query_spec import QueryEndpoints, QuerySpec, TriggerSettings

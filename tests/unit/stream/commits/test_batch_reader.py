@@ -6,8 +6,8 @@ import logging
 import pytest
 
 from include.spark.stream_config import KEPT_BATCHES, STREAM_CONFIG
-from spark_jobs.streaming import batch_reader
-from spark_jobs.streaming.batch_reader import READ_INTERVAL_S, BatchReader
+from spark_jobs.streaming.commits import batch_reader
+from spark_jobs.streaming.commits.batch_reader import READ_INTERVAL_S, BatchReader
 from tests.support.waiting import MovedClock
 
 

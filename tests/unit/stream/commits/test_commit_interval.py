@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from include.stream.folded_offsets import COMMIT_S
-from spark_jobs.streaming import commit_interval
-from spark_jobs.streaming.commit_interval import (
+from spark_jobs.streaming.commits import commit_interval
+from spark_jobs.streaming.commits.commit_interval import (
     FIRST_HOLD,
     LONGEST_HOLD,
     MOST_REPEATED,

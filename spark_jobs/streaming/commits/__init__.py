@@ -1,0 +1,1 @@
+"""When queries commit, and what Spark reports of it."""
