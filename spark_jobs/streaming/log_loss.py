@@ -31,7 +31,8 @@ LOST_RECORDS = (
 
 # Interval for noting what the query's topics contain, unless it commits more often.
 NOTE_INTERVAL_S = 60.0
-FIRST_NOTE_RETRY_S = 5.0
+# The shortest interval: before the first commit, and of a query that commits more often.
+SHORTEST_NOTE_INTERVAL_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -175,14 +176,13 @@ class CommitNotes:
         """Take them about once a minute; a failure is logged, because the query itself does not need them."""
         if time.monotonic() < self._due_s:
             return
-        self._due_s = time.monotonic() + FIRST_NOTE_RETRY_S
+        self._due_s = time.monotonic() + SHORTEST_NOTE_INTERVAL_S
         try:
             read = self._committed()
             self._logs.note(read)
             self._spec.note()
             if read:
-                self._due_s = time.monotonic() + min(
-                    NOTE_INTERVAL_S, self._spec.triggers.real_time_interval_s
-                )
+                interval_s = max(SHORTEST_NOTE_INTERVAL_S, self._spec.triggers.real_time_interval_s)
+                self._due_s = time.monotonic() + min(NOTE_INTERVAL_S, interval_s)
         except Exception as error:  # noqa: BLE001 - any error of Spark or Kafka
             LOG.warning("query %s: what its topics contain could not be noted: %s", self._spec.name, error)
