@@ -18,7 +18,14 @@ from include.settings.groups import (
     StreamSettings,
     TopicSettings,
 )
-from include.settings.settings import CHECKOUT, VARIABLES, Settings, setting_warnings, settings_environment
+from include.settings.settings import (
+    CHECKOUT,
+    VARIABLES,
+    Settings,
+    serving_environment,
+    setting_warnings,
+    settings_environment,
+)
 from include.settings.variables import PREFIX
 
 __all__ = [
@@ -39,6 +46,7 @@ __all__ = [
     "Settings",
     "StreamSettings",
     "TopicSettings",
+    "serving_environment",
     "setting_warnings",
     "settings_environment",
 ]

@@ -203,6 +203,21 @@ def _explained(error: ValidationError) -> str:
     )
 
 
+# Settings that only Airflow and the jobs that it starts read. With these, a change replaces neither the stream driver nor the query nodes.
+OF_JOBS = frozenset(
+    f"{PREFIX}{variable.upper()}"
+    for variable, (group, field) in VARIABLES.items()
+    if group in {"rebuild", "retention"}
+    or (group == "quality" and field in {"engine", "sample_keys", "wait_s", "max_lake_age_s"})
+    or (group == "airflow" and field not in {"url", "browser_url", "port"})
+)
+
+
+def serving_environment(settings: Settings) -> dict[str, str]:
+    """Return the settings of processes that serve or fold, by variable: all but those of jobs, and the passwords of Airflow."""
+    return {name: value for name, value in settings_environment(settings).items() if name not in OF_JOBS}
+
+
 def settings_environment(settings: Settings) -> dict[str, str]:
     """Return all settings as `FOLDLAKE_*` variables, from which `Settings()` recreates equal settings."""
     return {

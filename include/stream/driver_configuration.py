@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from include.files import PRIVATE_FILE, file_lock, write_atomically
-from include.settings import PREFIX, VARIABLES, Settings, settings_environment
+from include.settings import PREFIX, VARIABLES, Settings, serving_environment
 from include.unknown_fields import read_record
 
 # The lock is held for the time of a read and a write.
@@ -91,10 +91,10 @@ def request(settings: Settings, declarations: str) -> DriverConfiguration:
 
 
 def driver_environment(settings: Settings) -> dict[str, str]:
-    """Return the settings of the driver and its supervisor, by variable: all but those of Airflow that they do not need."""
+    """Return the settings of the driver and its supervisor, by variable: all but those of jobs, and those of Airflow that they do not need."""
     return {
         name: value
-        for name, value in settings_environment(settings).items()
+        for name, value in serving_environment(settings).items()
         if not name.startswith(f"{PREFIX}AIRFLOW_") or name in OF_AIRFLOW
     }
 

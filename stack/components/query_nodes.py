@@ -83,6 +83,7 @@ def _node_processes(node: Settings) -> list[Process]:
         environment=environment,
         stop_timeout_s=25,
         unit=node.node.name,
+        reads_job_settings=False,
         reads_declarations=True,
     )
     http = Process(
@@ -96,6 +97,7 @@ def _node_processes(node: Settings) -> list[Process]:
         port_setting="FOLDLAKE_QUERY_PORTS",
         unit=node.node.name,
         is_serving=lambda: _is_ok(node.node.port, "readyz"),
+        reads_job_settings=False,
         reads_declarations=True,
         listen=Listen(node.node.bind, node.node.http_workers),
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from include.declarations.event_types.event_schemas import READ_MODELS
 from include.files import PRIVATE_FILE, PRIVATE_UMASK, write_atomically
-from include.settings import CHECKOUT, Settings, settings_environment
+from include.settings import CHECKOUT, Settings, serving_environment, settings_environment
 from stack.supervision import exec_process, socket_holder
 from stack.supervision.process import Process
 from stack.tools import Tools
@@ -227,7 +227,8 @@ def _environment(settings: Settings, process: Process) -> dict[str, str]:
     if not process.reads_settings:
         return {**java, **process.environment}
     python = {"PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"}
-    return {**java, **settings_environment(settings), **python, **process.environment}
+    variables = settings_environment if process.reads_job_settings else serving_environment
+    return {**java, **variables(settings), **python, **process.environment}
 
 
 def _escaped(path: Path | str) -> str:

@@ -39,6 +39,7 @@ class Process:
         they are again.
     reads_settings: False for a third-party server, whose environment contains no Foldlake settings, so that a changed
         setting does not restart it.
+    reads_job_settings: False for a process that needs none of the settings that only jobs read.
     reads_declarations: True for a process that is restarted when a read model or an event schema is added or changed.
     listen: for a server that is replaced by one that gets ready beside it. None: it is stopped first.
     """
@@ -58,6 +59,7 @@ class Process:
     unit: str = ""
     is_serving: Callable[[], bool] | None = None
     reads_settings: bool = True
+    reads_job_settings: bool = True
     reads_declarations: bool = False
     listen: Listen | None = None
 

@@ -1,5 +1,6 @@
 """`./foldlake up --plan` names what has changed for each process."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,9 +11,18 @@ import psutil
 import pytest
 
 from cli.display.start_display import planned_lines
-from include.settings import Settings
+from include.settings import (
+    CHECKOUT,
+    PREFIX,
+    VARIABLES,
+    Settings,
+    serving_environment,
+    settings_environment,
+)
+from include.settings.settings import OF_JOBS
 from include.stream import driver_configuration
 from stack import plan
+from stack.components import query_nodes
 from stack.launchers import stream_driver
 from stack.plan import KEEP, REPLACE, START, PlannedProcess
 from stack.supervision import exec_process
@@ -87,6 +97,36 @@ def test_the_driver_is_replaced_if_its_configuration_changes(settings: Settings)
         assert plan._driver(changed) == [PlannedProcess("stream-driver", REPLACE, ("FOLDLAKE_STREAM_PACE",))]
     finally:
         lock.release()
+
+
+def test_a_setting_of_jobs_concerns_neither_nodes_nor_the_driver(settings: Settings) -> None:
+    changed = settings.changed(
+        quality_sample_keys=5, rebuild_grace_h=1.0, retention_reports_h=1.0, airflow_start_delay_s=3.0
+    )
+
+    assert serving_environment(changed) == serving_environment(settings)
+    assert driver_configuration.driver_environment(changed) == driver_configuration.driver_environment(
+        settings
+    )
+    assert settings_environment(changed) != settings_environment(settings)
+    assert {process.reads_job_settings for process in query_nodes.processes(settings)} == {False}
+
+
+def test_no_process_that_lacks_the_settings_of_jobs_reads_them() -> None:
+    fields = {field for variable, (_, field) in VARIABLES.items() if f"{PREFIX}{variable.upper()}" in OF_JOBS}
+    read = re.compile(rf"\.(rebuild|retention|quality|airflow)\.({'|'.join(fields)})\b")
+    roots = (
+        "query_api",
+        "spark_jobs/streaming",
+        "spark_jobs/folding",
+        "spark_jobs/routing",
+        "include/stream",
+        "include/status",
+    )
+    files = [path for root in roots for path in (CHECKOUT / root).rglob("*.py")]
+
+    assert len(files) > 100
+    assert [str(path) for path in files if read.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_the_lines_name_what_changes() -> None:
