@@ -1,0 +1,1 @@
+"""What users notice of deploys, as a benchmark."""
