@@ -19,8 +19,10 @@ from spark_jobs.streaming.supervised_query import QueryFailedError, SupervisedQu
 
 LOG = logging.getLogger(__name__)
 
-# Folded in a fraction of a second: a fold is stopped while it has no more to repeat, or just after a commit.
+# Folded in a fraction of a second: a fold is stopped while it has no more to repeat, or soon after a commit.
 FEW_EVENTS = 2_000
+# A commit holds the events up: with a stop right after it, the standstill was half a second to a second longer.
+AFTER_COMMIT_S = 3.0
 # After this time, the remaining folds are passed at any moment. Longer than the default interval of commits.
 PATIENCE_S = 75.0
 # The new driver starts a fold within milliseconds, unless it has no such query.
@@ -42,6 +44,8 @@ class FoldGiver:
         self._next_at_s = 0.0
         self._impatient_at_s: float | None = None
         self._committed: dict[str, Offsets] = {}
+        # When to pass a fold that has committed.
+        self._due_s: dict[str, float] = {}
 
     def is_under_way(self) -> bool:
         """Whether folds are to be passed now; otherwise, the driver starts those again that it has passed."""
@@ -52,6 +56,7 @@ class FoldGiver:
             self._transfer, self._given, self._impatient_at_s = transfer, None, None
             self._passed.clear()
             self._committed.clear()
+            self._due_s.clear()
         return transfer is not None
 
     def is_own(self, query: SupervisedQuery) -> bool:
@@ -92,15 +97,18 @@ class FoldGiver:
         self._given, self._next_at_s = query, time.monotonic() + TAKE_TIMEOUT_S
 
     def _repeats_little(self, query: SupervisedQuery) -> bool:
-        """Whether the query has just committed, or has read few events since."""
+        """Whether the query has committed a moment ago, or has read few events since."""
         try:
             behind = query.events_behind()
         except Exception as error:  # noqa: BLE001 - Kafka or a file system is unavailable: the fold goes on here
             LOG.warning("how far fold %s is could not be read: %s", query.name, error)
             return False
         before = self._committed.setdefault(query.name, query.committed_offsets)
-        self._committed[query.name] = query.committed_offsets
-        return behind <= FEW_EVENTS or before != query.committed_offsets
+        if before != query.committed_offsets:
+            # The first commit counts: batches commit every second.
+            self._due_s.setdefault(query.name, time.monotonic() + AFTER_COMMIT_S)
+        due_s = self._due_s.get(query.name)
+        return behind <= FEW_EVENTS if due_s is None else time.monotonic() >= due_s
 
 
 class FoldTaker:

@@ -93,7 +93,11 @@ def test_the_next_fold_waits_until_the_one_before_has_settled(
     assert not folds[1].is_passed
 
 
-def test_a_busy_fold_is_passed_when_it_has_committed(giver: FoldGiver, folds: list[Fold]) -> None:
+@pytest.mark.parametrize("wait_s", [0.0, 3600.0])
+def test_a_busy_fold_is_passed_a_moment_after_it_has_committed(
+    giver: FoldGiver, folds: list[Fold], monkeypatch: pytest.MonkeyPatch, wait_s: float
+) -> None:
+    monkeypatch.setattr(fold_transfer, "AFTER_COMMIT_S", wait_s)
     busy, quiet = folds
     busy.behind = FEW_EVENTS + 1
     giver.step(folds)
@@ -104,9 +108,10 @@ def test_a_busy_fold_is_passed_when_it_has_committed(giver: FoldGiver, folds: li
     assert not busy.is_passed
 
     busy.committed_offsets = Offsets({0: 5})
+    busy.behind = 0
     giver.step(folds)
 
-    assert busy.is_passed
+    assert busy.is_passed == (wait_s == 0.0)
 
 
 def test_a_fold_that_never_commits_is_passed_in_the_end(
