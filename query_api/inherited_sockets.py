@@ -69,7 +69,7 @@ class InheritedSockets:
         )
 
     def on_drain(self, call: Callable[[], None]) -> None:
-        """Have a thread call `call` when the server shall drain."""
+        """Have a thread call `call` when the server has to drain."""
 
         def wait() -> None:
             os.read(self.drain_pipe, 1)  # nothing is ever written to it
@@ -147,7 +147,7 @@ def _stop_accepting(listening: int) -> None:
     """Leave all further connections of a listening socket to the other processes that have it.
 
     granian accepts until SIGTERM, and then closes connections on which no request has been received yet. So a socket without connections
-    takes the place of the real one in all descriptors of this process: granian's is a duplicate, whose number it does not tell.
+    takes the place of the real one in all descriptors of this process: granian has a duplicate, and does not expose its number.
     """
     identity = os.fstat(listening).st_ino
     with socket.socket() as without_connections:

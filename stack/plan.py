@@ -9,7 +9,7 @@ from typing import Any
 
 import psutil
 
-from include.settings import Settings
+from include.settings import Settings, serving_environment
 from include.stream import driver_configuration
 from stack import lifecycle
 from stack.components import stream
@@ -116,7 +116,7 @@ def _driver(settings: Settings) -> list[PlannedProcess]:
     present = driver_configuration.read(settings.home)
     if present is None or stream_driver.running(settings.home) is None:
         return []
-    reasons = tuple(_changed(present.environment, driver_configuration.driver_environment(settings)))
+    reasons = tuple(_changed(present.environment, serving_environment(settings)))
     if present.declarations != declarations_digest(settings.declaration_folders):
         reasons += (DECLARATIONS,)
     return [PlannedProcess(STREAM_DRIVER, REPLACE if reasons else KEEP, reasons)]

@@ -59,7 +59,7 @@ def end_offsets(consumer: Consumer, topic: str, partitions: int) -> tuple[int, .
 def end_offsets_of_topics(consumer: Consumer, topics: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
     """Return what `end_offsets` does for several topics (name -> number of partitions), with one request to each broker.
 
-    Omits a topic of which a partition has no leader. Raises KafkaUnavailableError when the brokers do not respond in time.
+    Omits a topic if one of its partitions has no leader. Raises KafkaUnavailableError when the brokers do not respond in time.
     """
     wanted = [TopicPartition(topic, p, OFFSET_END) for topic, number in topics.items() for p in range(number)]
     try:

@@ -204,7 +204,7 @@ def _explained(error: ValidationError) -> str:
 
 
 # Settings that only Airflow and the jobs that it starts read. With these, a change replaces neither the stream driver nor the query nodes.
-OF_JOBS = frozenset(
+JOB_SETTINGS = frozenset(
     f"{PREFIX}{variable.upper()}"
     for variable, (group, field) in VARIABLES.items()
     if group in {"rebuild", "retention"}
@@ -215,7 +215,7 @@ OF_JOBS = frozenset(
 
 def serving_environment(settings: Settings) -> dict[str, str]:
     """Return the settings of processes that serve or fold, by variable: all but those of jobs, and the passwords of Airflow."""
-    return {name: value for name, value in settings_environment(settings).items() if name not in OF_JOBS}
+    return {name: value for name, value in settings_environment(settings).items() if name not in JOB_SETTINGS}
 
 
 def settings_environment(settings: Settings) -> dict[str, str]:

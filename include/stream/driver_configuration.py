@@ -22,8 +22,6 @@ LOCK_WAIT_S = 5.0
 SETTING_NAMES = frozenset(
     f"{PREFIX}{variable.upper()}{ending}" for variable in VARIABLES for ending in ("", "_FILE")
 )
-# The stream supervisor asks it whether it is away.
-OF_AIRFLOW = frozenset({f"{PREFIX}AIRFLOW_URL", f"{PREFIX}AIRFLOW_PORT"})
 
 
 class Handover(StrEnum):
@@ -84,19 +82,10 @@ class HandoverReport:
 
 def request(settings: Settings, declarations: str) -> DriverConfiguration:
     """Request a driver with these settings and declarations, and return this configuration."""
-    wanted = DriverConfiguration(uuid.uuid4().hex, driver_environment(settings), declarations)
+    wanted = DriverConfiguration(uuid.uuid4().hex, serving_environment(settings), declarations)
     with _lock(settings.home):
         _write(settings.home, wanted)
     return wanted
-
-
-def driver_environment(settings: Settings) -> dict[str, str]:
-    """Return the settings of the driver and its supervisor, by variable: all but those of jobs, and those of Airflow that they do not need."""
-    return {
-        name: value
-        for name, value in serving_environment(settings).items()
-        if not name.startswith(f"{PREFIX}AIRFLOW_") or name in OF_AIRFLOW
-    }
 
 
 def read(home: Path) -> DriverConfiguration | None:

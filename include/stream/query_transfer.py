@@ -25,11 +25,9 @@ class QueryTransfer:
 
 
 @dataclass(frozen=True)
-class PassedFolds:
-    """The names of the queries that the one driver has passed to the other."""
+class PassedFolds(QueryTransfer):
+    """A transfer, and the names of the queries that have been passed."""
 
-    from_pid: int
-    to_pid: int
     names: list[str]
 
 

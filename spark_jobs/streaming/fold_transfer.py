@@ -1,6 +1,6 @@
-"""How a driver passes its folds to a new one, one after the other, so that each is at a standstill for as long as the start of a single query.
+"""How a driver passes its folds to a new one, one after the other, so that each pauses only while a single query starts.
 
-The present driver stops a fold when the next run repeats few events, and releases its lock. The new driver, which has waited for the lock, starts
+The present driver stops a fold when the next run repeats few events, and releases its lock. The new driver, which waits for the lock, starts
 the fold. All other queries follow together: their outputs may still arrive until the present driver's JVM has ended.
 """
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 # Variables of a server: its listening sockets, one for each worker, and two pipes. Each worker writes its number and a line feed to the
-# first when it is ready. The other one is closed when the server shall accept no more connections, and close each after its next response.
+# first when it is ready. Once the other one is closed, the server accepts no more connections, and closes each after its next response.
 SOCKETS = "STACK_SOCKETS"
 READY_PIPE = "STACK_READY_PIPE"
 DRAIN_PIPE = "STACK_DRAIN_PIPE"

@@ -1,1 +1,1 @@
-"""When queries commit, and what Spark reports of it."""
+"""When queries commit, and what Spark reports about it."""

@@ -19,7 +19,7 @@ from include.settings import (
     serving_environment,
     settings_environment,
 )
-from include.settings.settings import OF_JOBS
+from include.settings.settings import JOB_SETTINGS
 from include.stream import driver_configuration
 from stack import plan
 from stack.components import query_nodes
@@ -105,15 +105,15 @@ def test_a_setting_of_jobs_concerns_neither_nodes_nor_the_driver(settings: Setti
     )
 
     assert serving_environment(changed) == serving_environment(settings)
-    assert driver_configuration.driver_environment(changed) == driver_configuration.driver_environment(
-        settings
-    )
+    assert driver_configuration.request(changed, "").is_like(driver_configuration.request(settings, ""))
     assert settings_environment(changed) != settings_environment(settings)
     assert {process.reads_job_settings for process in query_nodes.processes(settings)} == {False}
 
 
 def test_no_process_that_lacks_the_settings_of_jobs_reads_them() -> None:
-    fields = {field for variable, (_, field) in VARIABLES.items() if f"{PREFIX}{variable.upper()}" in OF_JOBS}
+    fields = {
+        field for variable, (_, field) in VARIABLES.items() if f"{PREFIX}{variable.upper()}" in JOB_SETTINGS
+    }
     read = re.compile(rf"\.(rebuild|retention|quality|airflow)\.({'|'.join(fields)})\b")
     roots = (
         "query_api",

@@ -37,7 +37,7 @@ class Report:
 
 
 class Query:
-    """Stands for a running query and its Java object; counts the requests for all reports, each of which is one for each element."""
+    """A fake of a running query and its Java object. lists_read: how often the list of all reports was requested."""
 
     def __init__(self) -> None:
         self._jsq = self
