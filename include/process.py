@@ -14,6 +14,11 @@ from pathlib import Path
 
 # prctl(2): deliver this signal to the caller when the thread that created it ends. Kept over execve, cleared by fork.
 PR_SET_PDEATHSIG = 1
+# Those with the descriptors of two pipes that a launcher passes to a process which may replace another one. What the process writes to the
+# first says that it is ready. The end of the second says that it is replaced. The launcher is a program without packages, so it has these
+# names as well: stack/supervision/socket_holder.py.
+READY_PIPE = "STACK_READY_PIPE"
+DRAIN_PIPE = "STACK_DRAIN_PIPE"
 # How often the parent is checked where prctl does not exist.
 POLL_INTERVAL_S = 0.5
 # The environment variable with the id of the process that launched this one.

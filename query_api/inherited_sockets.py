@@ -19,13 +19,11 @@ from granian.net import SocketHolder  # type: ignore[attr-defined]  # where its 
 from granian.server import MPServer
 from werkzeug.test import Client
 
-from include.process import die_with_parent, launcher_pid
+from include.process import DRAIN_PIPE, READY_PIPE, die_with_parent, launcher_pid
 from query_api.http.limits.connections import DESCRIPTORS, limit_unread_of
 
 # The names of the variables are in the process that sets them as well: query nodes do not import the stack.
 SOCKETS = "STACK_SOCKETS"
-READY_PIPE = "STACK_READY_PIPE"
-DRAIN_PIPE = "STACK_DRAIN_PIPE"
 MUST_SERVE = "STACK_MUST_SERVE"
 READINESS_PATH = "/readyz"
 POLL_S = 0.1

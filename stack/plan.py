@@ -70,9 +70,7 @@ def _planned(
 ) -> PlannedProcess:
     if pid is None:
         return PlannedProcess(process.name, START)
-    before = (
-        _description_of(pid) if process.listen is None else _held_description(settings.home, process.name)
-    )
+    before = _description_of(pid) if process.held is None else _held_description(settings.home, process.name)
     reasons = _differences(before, describe(settings, process, secrets_file))
     return PlannedProcess(process.name, REPLACE if reasons else KEEP, reasons)
 

@@ -88,11 +88,12 @@ class HistoryRecorder:
         if state is not None:
             self._add_samples(state, live, now_s)
 
-    def close(self) -> None:
-        """Close the connection to Kafka, and remove the file."""
+    def close(self, *, keep_history: bool = False) -> None:
+        """Close the connection to Kafka, and remove the file, unless another process continues it."""
         if self._record_times is not None:
             self._record_times.close()
-        remove_history(self._store_dir)
+        if not keep_history:
+            remove_history(self._store_dir)
 
     def _note_latencies(self, live: Mapping[Key, tuple[ModelState, VersionState]]) -> None:
         wanted: dict[RecordLocation, tuple[Key, Arrival]] = {}

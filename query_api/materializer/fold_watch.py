@@ -15,7 +15,7 @@ from include.stream.folded_offsets import STANDSTILL_S, is_stalled
 from include.stream.query_reports import QueryReport
 from query_api.cluster.cluster_observer import ClusterView
 from query_api.lookup.served_offsets import read_served, served_path
-from query_api.materializer.version_follower import VersionReference
+from query_api.materializer.version_follower import VersionFollower, VersionReference
 
 # How often Kafka is asked why a version's events wait.
 CHECK_INTERVAL_S = 5.0
@@ -51,11 +51,44 @@ class _Progress:
 class FoldWatch:
     """Judges a version's folds each time that the cluster has been observed. Not thread-safe."""
 
-    def __init__(self, inquire: Inquiry, real_time_interval_s: float) -> None:
-        """Watch; `inquire` is called only while events wait and none is folded."""
+    def __init__(
+        self,
+        inquire: Inquiry,
+        real_time_interval_s: float,
+        current_s: float,
+        source_topics: Mapping[str, str],
+    ) -> None:
+        """Watch.
+
+        inquire: called only while events wait and none is folded.
+        current_s: for how long a partition is current after its end was confirmed.
+        source_topics: of each read model.
+        """
         self._inquire = inquire
         self._real_time_interval_s = real_time_interval_s
+        self._current_s = current_s
+        self._source_topics = source_topics
         self._progress: dict[Key, _Progress] = {}
+
+    def standstills(self, followers: Iterable[VersionFollower], view: ClusterView) -> dict[Key, Moment]:
+        """Return the live versions whose folds stand still, and since when."""
+        found = {}
+        for follower in followers:
+            model, number = follower.reference.model, follower.reference.number
+            record = view.versions.get(model)
+            if record is None or record.live is None or record.live.number != number:
+                continue
+            # A partition that lags behind its changelog says nothing about the folds.
+            folded = {
+                p: state.folded
+                for p, state in (follower.partitions() or {}).items()
+                if state.is_ready and state.unconfirmed_s() < self._current_s
+            }
+            topic = record.live.source_topic or self._source_topics[model]
+            since = self.still_since((model, number), topic, folded, view.ends_of(topic))
+            if since is not None:
+                found[model, number] = since
+        return found
 
     def still_since(
         self, key: Key, source_topic: str, folded: Mapping[int, int], source_ends: Mapping[int, int]

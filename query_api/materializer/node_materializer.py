@@ -21,7 +21,7 @@ from query_api.cluster import node_state
 from query_api.cluster.cluster_observer import ClusterObserver, ClusterView, RegistryWatch
 from query_api.cluster.membership import Membership
 from query_api.cluster.node_state import NodeState, PartitionState
-from query_api.errors import FencedError
+from query_api.errors import FencedError, StoreLockedError
 from query_api.history.latencies import Arrival, RecordTimes
 from query_api.history.recorder import HistoryRecorder
 from query_api.lookup.partition_status import peer_reports
@@ -46,8 +46,10 @@ log = logging.getLogger(__name__)
 class Materializer:
     """The threads of one node's materializer, and the loop that reconciles them with the cluster."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, is_replaced: Callable[[], bool] = lambda: False) -> None:
+        """Get ready, without a change to the node. is_replaced: whether a process that stops has a successor."""
         self._settings = settings
+        self._is_replaced = is_replaced
         # Before joining the group: raises for a URL that no node can reach.
         peers = PeerRule.of_node(settings.node)
         catalog = load_catalog(settings.declaration_folders)
@@ -56,7 +58,6 @@ class Materializer:
         self._placements = placements(settings)
         self._source_topics = {name: model.source_topic for name, model in catalog.models.items()}
         self._directory = store_directory(settings, self._placements)
-        self._directory.lock()
         self._is_stop_requested = False
         self._clock_watch = ClockWatch()
         self._changed = threading.Event()
@@ -68,7 +69,10 @@ class Materializer:
         )
         self._registry_watch = RegistryWatch(settings.kafka.bootstrap_servers, self._observe_now.set)
         self._fold_watch = FoldWatch(
-            self._observer.fold_progress, float(settings.stream.real_time_interval_s)
+            self._observer.fold_progress,
+            float(settings.stream.real_time_interval_s),
+            settings.node.session_timeout_s,
+            self._source_topics,
         )
         self._still_since: dict[Key, Moment] = {}
         self._taken_since_s: float | None = None
@@ -76,7 +80,7 @@ class Materializer:
         self._waiting_for = "Kafka"
         self._versions = VersionFollowers(self._directory, self._start_follower, self._forget)
         self._threads: list[_WatchedThread] = []
-        self._previous = self._previous_state()
+        self._previous = NodeState(node=settings.node.name, url=settings.node.advertised_url)
         self._published: NodeState | None = None
         peers_asked = Peers()
         self._recorder = HistoryRecorder(
@@ -90,13 +94,29 @@ class Materializer:
 
     def _previous_state(self) -> NodeState:
         """Return the state that the previous process published; its partitions only if workers still use that state."""
-        empty = NodeState(node=self._settings.node.name, url=self._settings.node.advertised_url)
         # Workers reject a state older than the session timeout, and this process needs some time to publish its own.
         max_age_s = self._settings.node.session_timeout_s - HEARTBEAT_S
-        return previous_state(node_state.read(self._settings.store_dir), empty, max_age_s)
+        return previous_state(node_state.read(self._settings.store_dir), self._previous, max_age_s)
 
-    def run(self) -> None:
-        """Run until `stop`; raises the error of a thread that failed."""
+    def observe(self) -> None:
+        """Observe the cluster before `run`, so that the first step of that has a view; without Kafka, there is none."""
+        try:
+            self._view = self._observer.observe()
+        except KafkaUnavailableError as error:
+            log.warning("waiting for Kafka: %s", error)
+
+    def run(self, *, waits: bool = False) -> None:
+        """Take the place of the process before, and run until `stop`; raises the error of a thread that failed.
+
+        waits: until that process has ended. Otherwise StoreLockedError says that it runs.
+        """
+        try:
+            self._directory.lock(lambda: waits and not self._is_stop_requested)
+        except StoreLockedError:
+            if self._is_stop_requested:
+                return
+            raise
+        self._previous = self._previous_state()
         self._threads = [
             _WatchedThread("membership", self._membership.run_once, self._stopping, self._changed.set),
             _WatchedThread("observer", self._observe, self._stopping, self._changed.set),
@@ -126,10 +146,12 @@ class Materializer:
     def _shut_down(self) -> None:
         self._stopping.set()
         self._observe_now.set()
-        self._versions.stop()
+        if self._versions.stop():
+            # What is left changes nothing in the node, and can take seconds: another process need not wait for it.
+            self._directory.unlock()
         for thread in self._threads:
             thread.join(OBSERVE_INTERVAL_S * 2)
-        self._recorder.close()
+        self._recorder.close(keep_history=self._is_replaced())
         self._membership.close()
         self._directory.unlock()
 
@@ -142,7 +164,7 @@ class Materializer:
             self._view = view = self._observer.observe()
             forget_lost(store_dir, served, view)
             self._waiting_for = ""
-            self._still_since = self._standstills(view)
+            self._still_since = self._fold_watch.standstills(list(self._versions.running.values()), view)
         except KafkaUnavailableError as error:
             self._waiting_for = str(error)
             log.warning("waiting for Kafka: %s", error)
@@ -153,25 +175,6 @@ class Materializer:
     def _arrivals(self, key: Key) -> list[Arrival]:
         follower = self._versions.running.get(key)
         return [] if follower is None else follower.arrivals()
-
-    def _standstills(self, view: ClusterView) -> dict[Key, Moment]:
-        """Return the live versions whose folds stand still, and since when."""
-        found = {}
-        for key, follower in list(self._versions.running.items()):
-            record = view.versions.get(follower.reference.model)
-            if record is None or record.live is None or record.live.number != follower.reference.number:
-                continue
-            # A partition that lags behind its changelog says nothing about the folds.
-            folded = {
-                p: state.folded
-                for p, state in (follower.partitions() or {}).items()
-                if state.is_ready and state.unconfirmed_s() < self._settings.node.session_timeout_s
-            }
-            topic = record.live.source_topic or self._source_topics[follower.reference.model]
-            since = self._fold_watch.still_since(key, topic, folded, view.ends_of(topic))
-            if since is not None:
-                found[key] = since
-        return found
 
     def _on_assignment(self) -> None:
         self._changed.set()

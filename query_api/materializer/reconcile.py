@@ -5,6 +5,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from include.boot_clock import Moment
+from include.nodes.routing_table import RoutingTable
 from include.settings import Placement
 from include.versions.version_record import ReadModelVersions
 from query_api.cluster.cluster_observer import ClusterView
@@ -55,6 +56,9 @@ def build_state(
     """
     if view is None:
         return previous
+    if not view.routing.nodes:
+        # The group rebalances, as after a restart that took longer than this node's session.
+        view = replace(view, routing=_routing(previous))
     models = {}
     for name, record in view.versions.items():
         placement = placements.get(name, Placement.PARTITIONED)
@@ -63,6 +67,16 @@ def build_state(
         model = _model_state(previous, view, record, source_topics[name], owned, versions, replicas)
         models[name] = replace(model, placement=placement)
     return replace(previous, nodes=dict(view.routing.nodes), models=models)
+
+
+def _routing(state: NodeState) -> RoutingTable:
+    """Return the routing table from which a state was built."""
+    owners = {
+        (model.source_topic, partition): url
+        for model in state.models.values()
+        for partition, url in model.owners.items()
+    }
+    return RoutingTable(owners, state.nodes)
 
 
 def _model_state(

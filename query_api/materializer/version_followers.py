@@ -82,13 +82,15 @@ class VersionFollowers:
             if ending.published_at is None:
                 ending.published_at = time.monotonic()
 
-    def stop(self) -> None:
-        """End all followers, and wait until their stores are closed."""
+    def stop(self) -> bool:
+        """End all followers, and wait until their stores are closed; return whether they are."""
         for follower in self.running.values():
             follower.end()
         deadline = time.monotonic() + STOP_TIMEOUT_S
-        for follower in (*self.running.values(), *(ending.follower for ending in self._ending.values())):
+        followers = [*self.running.values(), *(ending.follower for ending in self._ending.values())]
+        for follower in followers:
             follower.join(max(0.0, deadline - time.monotonic()))
+        return not any(follower.is_alive() for follower in followers)
 
     def _end_followers(self, view: ClusterView) -> None:
         wanted = {(r.model, r.number): r for r in versions_to_follow(view)}

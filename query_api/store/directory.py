@@ -32,6 +32,8 @@ MAX_ATTEMPTS = 3
 # checked before it is opened again: damage may be what kills its writer.
 MAX_UNCHECKED = 3
 CHECK_POLL_S = 0.5
+# While a process waits for the end of the one before, nothing is written to the stores.
+LOCK_POLL_S = 0.02
 
 
 class StoreDirectory:
@@ -60,10 +62,12 @@ class StoreDirectory:
     def _backend_of(self, model: str) -> StoreBackend:
         return self._shared.get(model, self._backend)
 
-    def lock(self) -> None:
-        """Take the lock of this node's only writer; raises StoreLockedError when another process has it."""
-        if not self._lock.try_acquire():
-            raise StoreLockedError.at(self._root, holder_of(self._lock.path))
+    def lock(self, waits: Callable[[], bool] = lambda: False) -> None:
+        """Take the lock of this node's only writer; raises StoreLockedError when another process has it and `waits` returns False."""
+        while not self._lock.try_acquire():
+            if not waits():
+                raise StoreLockedError.at(self._root, holder_of(self._lock.path))
+            time.sleep(LOCK_POLL_S)
         for leftover in self._root.glob("*.discarded-*"):
             shutil.rmtree(leftover, ignore_errors=True)
 

@@ -12,7 +12,7 @@ from query_api.cluster import node_state
 from query_api.http.request_checks import AllowedHosts
 from query_api.store.backends import load_backend
 from stack.readiness import loopback_client
-from stack.supervision.process import Listen, Process
+from stack.supervision.process import Held, Process
 from stack.tools import Tools
 
 START_ORDER = 20
@@ -85,6 +85,7 @@ def _node_processes(node: Settings) -> list[Process]:
         unit=node.node.name,
         reads_job_settings=False,
         reads_declarations=True,
+        held=Held(),
     )
     http = Process(
         name=f"{node.node.name}-http",
@@ -99,9 +100,9 @@ def _node_processes(node: Settings) -> list[Process]:
         is_serving=lambda: _is_ok(node.node.port, "readyz"),
         reads_job_settings=False,
         reads_declarations=True,
-        listen=Listen(node.node.bind, node.node.http_workers),
+        held=Held(node.node.bind, node.node.http_workers),
     )
-    # A new server answers from the store while the materializer is replaced.
+    # A new server answers from the store while one materializer takes over from the other.
     return [http, materializer]
 
 

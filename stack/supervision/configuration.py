@@ -183,14 +183,14 @@ stdout_logfile_backups={LOG_BACKUPS}
 
 
 def _command(settings: Settings, process: Process, description: Path) -> str:
-    """Return the command line of a process. If its sockets are held, it does not depend on the description: no change of that closes them."""
+    """Return the command line of a process. If it is held, that does not depend on the description: no change of that ends the holder."""
     python, secrets = Tools(settings.tools).main_python, secrets_path(settings.home)
-    if process.listen is None:
+    if process.held is None:
         arguments: list[object] = [exec_process.__file__, description, secrets]
     else:
         base = descriptions_dir(settings.home) / process.name
-        listen = process.listen
-        arguments = [socket_holder.__file__, base, secrets, listen.address, process.port, listen.sockets]
+        held = process.held
+        arguments = [socket_holder.__file__, base, secrets, held.address, process.port or 0, held.sockets]
     return " ".join([f'"{_escaped(python)}" -I -S', *(f'"{_escaped(str(one))}"' for one in arguments)])
 
 

@@ -12,14 +12,15 @@ from include.errors import FoldlakeError
 
 
 @dataclass(frozen=True)
-class Listen:
-    """How a server gets its listening sockets, each with the process's port: `socket_holder` hands them down, so a new server can use them.
+class Held:
+    """How `socket_holder` starts a process, so that a new one can get ready beside the present one.
 
-    address: that they are bound to. sockets: one for each worker.
+    address: that its listening sockets are bound to, each with the process's port. sockets: one for each worker of a server; 0 for another
+        process.
     """
 
-    address: str
-    sockets: int
+    address: str = ""
+    sockets: int = 0
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Process:
         setting does not restart it.
     reads_job_settings: False for a process that needs none of the settings that only jobs read.
     reads_declarations: True for a process that is restarted when a read model or an event schema is added or changed.
-    listen: for a server that is replaced by one that gets ready beside it. None: it is stopped first.
+    held: for a process that is replaced by one that gets ready beside it. None: it is stopped first.
     """
 
     name: str
@@ -61,7 +62,7 @@ class Process:
     reads_settings: bool = True
     reads_job_settings: bool = True
     reads_declarations: bool = False
-    listen: Listen | None = None
+    held: Held | None = None
 
 
 # Below the ports that Linux assigns to outgoing connections (32768 and up), which may be taken at any time.

@@ -3,7 +3,7 @@
 The program is started without packages, like `exec_process`, so it imports only the standard library. Requests come by file, so none is lost:
 `<base>.request` names the description of a new server, which starts beside the present one on the same sockets. When all workers of the new
 one are ready, the present one drains, then stops. `<base>.result` says what became of a request, the link `<base>.json` which description the
-present server has. See decision 73.
+present server has. A process without sockets reports that it is ready, then waits for the present one to end. See decision 73.
 """
 
 import json
@@ -85,7 +85,7 @@ class Server:
         self, sockets: list[socket.socket], description: str, secrets: str, *, must_serve: bool
     ) -> None:
         self.description = description
-        self._workers = len(sockets)
+        self._reports = max(len(sockets), 1)
         self._ready: set[bytes] = set()
         self._received = b""
         self._ready_pipe, ready_write = os.pipe()
@@ -115,7 +115,7 @@ class Server:
                 self._received += received
         *lines, self._received = self._received.split(b"\n")
         self._ready.update(lines)
-        return len(self._ready) >= self._workers
+        return len(self._ready) >= self._reports
 
     def drain(self) -> None:
         """Have it accept no connection, and close each after its next response."""
@@ -235,7 +235,7 @@ class SocketHolder:
             self._commit(new.server.description)
             if self._present is not None:
                 self._present.drain()
-            new.phase, new.end_s = DRAINING, time.monotonic() + DRAIN_S
+            new.phase, new.end_s = DRAINING, time.monotonic() + (DRAIN_S if self._sockets else 0)
         elif new.phase == DRAINING and (is_over or self._present is None):
             if self._present is not None:
                 self._present.process.terminate()

@@ -108,7 +108,7 @@ class Supervisor:
         running = {name for name, state in self.states().items() if state.is_running}
         outdated = {}
         for process in processes:
-            if process.listen is None:
+            if process.held is None:
                 continue
             wanted, held = self._descriptions[process.name], held_files(self._settings.home, process.name)
             if process.name not in running:
@@ -130,7 +130,7 @@ class Supervisor:
         processes = list(processes)
         self.stop(processes)
         for process in processes:
-            if process.listen is not None:
+            if process.held is not None:
                 held = held_files(self._settings.home, process.name)
                 held.set_description(str(self._descriptions[process.name]))
             self._call("removeProcessGroup", process.name)

@@ -16,7 +16,7 @@ from cli.__main__ import main
 from include.settings import CHECKOUT, Settings, settings_environment
 from stack import lifecycle
 from stack.process_status import process_statuses
-from stack.supervision.process import Listen, Process
+from stack.supervision.process import Held, Process
 from stack.supervision.supervisor import Supervisor
 from stack.tools import Tools
 from tests.support.http import held_server
@@ -99,7 +99,7 @@ class HeldDummy:
                 environment={"NAME": name, "FAULT": fault, "PYTHONPATH": str(CHECKOUT)},
                 port_setting="FOLDLAKE_QUERY_PORTS",
                 reads_settings=False,
-                listen=Listen("127.0.0.1", held_server.WORKERS),
+                held=Held("127.0.0.1", held_server.WORKERS),
             )
         ]
 

@@ -152,6 +152,7 @@ def held_server(
     trial_s: float = 0.5,
     drain_s: float = 0.5,
     port: int | None = None,
+    sockets: int = WORKERS,
 ) -> Iterator[HeldServer]:
     """Run a holder with a server, and wait until that responds: by default, without a request.
 
@@ -161,7 +162,7 @@ def held_server(
     files = Files(folder / "server")
     files.set_description(str(description))
     port = port or free_ports(1)[0]
-    arguments = (str(folder / "server"), "", "127.0.0.1", str(port), str(WORKERS))
+    arguments = (str(folder / "server"), "", "127.0.0.1", str(port), str(sockets))
     command = [sys.executable, "-c", HOLD, *arguments, str(trial_s), str(drain_s)]
     with subprocess.Popen(command, cwd=CHECKOUT) as process:
         try:

@@ -67,7 +67,7 @@ class Watched:
 
     def __post_init__(self) -> None:
         """Create the watch."""
-        self._watch = FoldWatch(self.kafka.inquire, INTERVAL_S)
+        self._watch = FoldWatch(self.kafka.inquire, INTERVAL_S, 6.0, {})
 
     def for_s(self, seconds: int, folded: int, end: int) -> float | None:
         """Observe once a second, and return since when the folds stand still."""

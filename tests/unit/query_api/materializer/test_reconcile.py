@@ -53,6 +53,16 @@ class Follower:
         return self.followed
 
 
+def test_while_the_group_rebalances_a_new_process_knows_the_nodes_of_the_one_before() -> None:
+    before = build_state(BEFORE, VIEW, {"balance": "balance"}, None, {}, 1)
+    rebalancing = replace(VIEW, routing=RoutingTable())
+
+    state = build_state(before.without_partitions(), rebalancing, {"balance": "balance"}, None, {}, 1)
+
+    assert state.nodes == {ME: "me", OTHER: "other"}
+    assert state.models["balance"].owners == {p: OWNERS["balance", p] for p in range(4)}
+
+
 def state_of(
     view: ClusterView | None = VIEW,
     owned: frozenset[tuple[str, int]] | None = None,

@@ -15,7 +15,7 @@ from stack.supervision.configuration import (
     secrets_path,
     write_configuration,
 )
-from stack.supervision.process import Listen, Process
+from stack.supervision.process import Held, Process
 
 # No process has this id: only the link tells what runs.
 PID = 2**30
@@ -35,7 +35,7 @@ def held(sockets: int = 2, port: int = 8090) -> Process:
         bool,
         port=port,
         reads_declarations=True,
-        listen=Listen("127.0.0.1", sockets),
+        held=Held("127.0.0.1", sockets),
     )
 
 

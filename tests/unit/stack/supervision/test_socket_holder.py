@@ -21,6 +21,19 @@ from tests.support.http.held_server import (
 )
 from tests.support.waiting import wait_until
 
+# A process that needs what the one before has until its end.
+WAITS = """
+import fcntl, os, signal
+from stack.supervision.socket_holder import READY_PIPE
+
+with open(os.environ["FILE"], "a") as file:
+    os.write(int(os.environ[READY_PIPE]), b"ready\\n")
+    fcntl.flock(file, fcntl.LOCK_EX)
+    file.write(os.environ["NAME"] + "\\n")
+    file.flush()
+    signal.pause()
+"""
+
 
 @pytest.fixture
 def held(tmp_path: Path) -> Iterator[HeldServer]:
@@ -175,6 +188,24 @@ def test_a_request_does_not_outlive_the_holder(held: HeldServer, tmp_path: Path)
     with held_server(tmp_path, tmp_path / "old.description") as again:
         assert "started again" in again.error("1")
         assert_stays(again, tmp_path)
+
+
+def test_a_process_without_sockets_takes_over_when_the_present_one_has_ended(tmp_path: Path) -> None:
+    order = tmp_path / "order"
+
+    def waiting(name: str) -> Path:
+        return described(tmp_path, name, program=("-c", WAITS), FILE=str(order))
+
+    def is_up(_port: int) -> bool:
+        return order.exists() and order.read_text() == "old\n"
+
+    with held_server(tmp_path, waiting("old"), is_up, sockets=0) as held:
+        held.request(waiting("new"), "1")
+
+        assert held.error("1") == ""
+        wait_until(lambda: order.read_text() == "old\nnew\n", "the new process has taken over", TIMEOUT_S)
+        assert len(held.servers()) == 1
+        assert held.files.description() == str(tmp_path / "new.description")
 
 
 def test_each_worker_has_its_own_socket() -> None:
