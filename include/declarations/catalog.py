@@ -31,9 +31,9 @@ class ModuleFailure:
     error: str
 
     def __str__(self) -> str:
-        """Return the module, where the error is, and the error."""
+        """Return the module, where the error is, and the error, without a full stop at the end."""
         location = f"{self.file}:{self.line}" if self.line else self.file
-        return f"{self.module} is left out: {location}: {self.error}"
+        return f"{self.module} is left out: {location}: {self.error.removesuffix('.')}"
 
 
 @dataclass(frozen=True)

@@ -33,13 +33,12 @@ SERVERS = ("node-1-http", "node-2-http")
 MATERIALIZERS = ("node-1-materializer", "node-2-materializer")
 # Where every core is busy, a materializer needs longer than its node's session (6 s) to start.
 SLOW_S = 8.0
-SLOW_MODULE = f"""
+SLOW_START = f"""
 import sys
 import time
 
 if "query_api.materializer" in sys.modules:
     time.sleep({SLOW_S})
-DECLARATIONS = []
 """
 
 
@@ -93,7 +92,8 @@ def test_a_further_read_model_replaces_driver_and_nodes_one_after_the_other(
         time.sleep(3.0)  # of usual folds, with which the longest pause is compared
         began_s = time.time()
         with_balance_copy(stack, MODEL, folder)
-        (folder / "slow.py").write_text(SLOW_MODULE, encoding="utf-8")
+        with (folder / f"{MODEL}.py").open("a", encoding="utf-8") as module:
+            module.write(SLOW_START)
         for name in (SERVERS[0], MATERIALIZERS[0]):
             with (
                 killed_new_server(stack, name),

@@ -24,8 +24,10 @@ from tests.support.waiting import wait_until
 # A process that needs what the one before has until its end.
 WAITS = """
 import fcntl, os, signal
+from include.process import die_with_parent, launcher_pid
 from stack.supervision.socket_holder import READY_PIPE
 
+die_with_parent(launcher_pid())
 with open(os.environ["FILE"], "a") as file:
     os.write(int(os.environ[READY_PIPE]), b"ready\\n")
     fcntl.flock(file, fcntl.LOCK_EX)
