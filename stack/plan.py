@@ -9,10 +9,10 @@ from typing import Any
 
 import psutil
 
-from include.settings import Settings, serving_environment
+from include.settings import Settings, serving_environment, written_settings
 from include.stream import driver_configuration
 from stack import lifecycle
-from stack.components import stream
+from stack.components import airflow, stream
 from stack.launchers import stream_driver
 from stack.supervision.configuration import (
     SecretsFile,
@@ -26,8 +26,11 @@ from stack.supervision.process import Process
 from stack.supervision.supervisor import Supervisor
 
 STREAM_DRIVER = "stream-driver"
+AIRFLOW_TASKS = "airflow-tasks"
 DECLARATIONS = "declarations"
 START, REPLACE, STOP, KEEP = "start", "replace", "stop", "keep"
+# What reads its settings when it starts.
+NEXT_START = "later"
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,8 @@ def plan(settings: Settings, only: Collection[str] = ()) -> list[PlannedProcess]
         for process in processes
         if process.name in chosen
     ]
+    if any(process.name in chosen and pids.get(process.name) for process in airflow.processes(settings)):
+        ordered += [(airflow.UPDATE_ORDER, tasks) for tasks in _tasks(settings)]
     if stream.STREAM_SUPERVISOR in chosen:
         ordered += [(stream.UPDATE_ORDER, driver) for driver in _driver(settings)]
     return [planned for _, planned in sorted(ordered, key=itemgetter(0))]
@@ -107,6 +112,14 @@ def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[s
 
 def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> Sequence[str]:
     return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+
+
+def _tasks(settings: Settings) -> list[PlannedProcess]:
+    """Return Airflow's tasks, if the next ones would have other settings."""
+    written = airflow.settings_file(settings.home)
+    before = written_settings(written) if written.exists() else {}
+    reasons = tuple(_changed(before, airflow.task_settings(settings)))
+    return [PlannedProcess(AIRFLOW_TASKS, NEXT_START, reasons)] if reasons else []
 
 
 def _driver(settings: Settings) -> list[PlannedProcess]:

@@ -17,9 +17,8 @@ from stack.tools import Tools
 
 JARS_LOCK = Path(__file__).with_name("jars.lock")
 SOURCE = Path(__file__).with_name("BalanceStreams.java")
-# From the broker's jars: Kafka's client, what it needs to compress, JSON for Avro, and logging.
+# From the broker's jars: what Kafka's client needs to compress, JSON for Avro, and logging.
 CLIENT_ARTIFACTS = {
-    "kafka-clients",
     "lz4-java",
     "snappy-java",
     "zstd-jni",

@@ -36,6 +36,8 @@ TOPICS_TASK = "append_events"
 # The alias under which a task emits an event of the lake asset that the run's form determines.
 LAKE_ALIAS = "lake"
 
+# The environment variable with the URL of the server of the status page; empty or not set: that of the settings.
+STATUS_PAGE = "FOLDLAKE_STACK_STATUS_PAGE"
 # The environment variable with the reading of the boot clock when the scheduler started, whose children tasks are.
 SCHEDULER_STARTED = "FOLDLAKE_SCHEDULER_STARTED_S"
 

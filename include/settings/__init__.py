@@ -26,12 +26,13 @@ from include.settings.settings import (
     setting_warnings,
     settings_environment,
 )
-from include.settings.variables import PREFIX
+from include.settings.variables import PREFIX, WRITTEN_SETTINGS, written_settings
 
 __all__ = [
     "CHECKOUT",
     "PREFIX",
     "VARIABLES",
+    "WRITTEN_SETTINGS",
     "AirflowSettings",
     "CheckEngine",
     "KafkaSettings",
@@ -49,4 +50,5 @@ __all__ = [
     "serving_environment",
     "setting_warnings",
     "settings_environment",
+    "written_settings",
 ]

@@ -1,5 +1,6 @@
 """Maps environment variables to settings: their names, and the sources of their values."""
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
@@ -17,6 +18,9 @@ from include.settings.groups import SettingsGroup
 PREFIX = "FOLDLAKE_"
 # Ends the name of a variable that has the path of a file with the value.
 FILE = "_FILE"
+# The variable with the path of the settings that `./foldlake up` has written for the tasks of the embedded Airflow, a JSON object by variable. Each
+# process of theirs reads it when it needs settings, so that Airflow need not restart for a change. The environment takes precedence.
+WRITTEN_SETTINGS = "FOLDLAKE_STACK_SETTINGS"
 # Renamed settings, old -> new, in lower case without the prefix. The old name keeps working, with a warning.
 RENAMED = {
     "stream_in_batches": "stream_batch_mode",
@@ -35,7 +39,7 @@ NOT_SETTINGS = (
 
 
 class VariableSource(PydanticBaseSettingsSource):
-    """The environment, then the `.env` file for variables that are not set. An empty variable counts as not set.
+    """The environment, then the written settings or the `.env` file for variables that are not set. An empty variable counts as not set.
 
     A variable with the ending `_FILE` has the path of a file with the value, such as a Docker secret. Of a renamed setting, the old
     variable is read if the same source does not have the new one.
@@ -87,8 +91,20 @@ def variable_warnings(variables: Iterable[str], env_file: Path | None) -> Iterat
 
 
 def _sources(env_file: Path | None) -> tuple[Mapping[str, str | None], Mapping[str, str | None]]:
-    """Return the variables of the environment, and those of the `.env` file."""
+    """Return the variables of the environment, and those that have been written for this process, else those of the `.env` file."""
+    if written := os.environ.get(WRITTEN_SETTINGS):
+        return os.environ, written_settings(Path(written))
     return os.environ, {} if env_file is None else dotenv_values(env_file)
+
+
+def written_settings(path: Path) -> dict[str, str]:
+    """Return the settings of a file that `./foldlake up` has written, by variable; raises SettingsError if it cannot be read."""
+    try:
+        return {str(name): str(value) for name, value in json.loads(path.read_bytes()).items()}
+    except (OSError, ValueError, AttributeError) as error:
+        raise SettingsError(
+            f"The settings in {path} cannot be read: {error}. Hint: run `./foldlake up`."
+        ) from error
 
 
 def _read(source: Mapping[str, str | None], variable: str) -> str | None:

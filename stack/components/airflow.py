@@ -10,14 +10,19 @@ from pathlib import Path
 
 from include.airflow.client import USER, AirflowApi, airflow_home, passwords_path
 from include.airflow.database import database_url
-from include.airflow.names import SPARK_LAKE_CONNECTION, SPARK_STREAM_CONNECTION
+from include.airflow.names import SPARK_LAKE_CONNECTION, SPARK_STREAM_CONNECTION, STATUS_PAGE
 from include.errors import FoldlakeError
+from include.files import PRIVATE_FILE, write_atomically
 from include.settings import CHECKOUT, Settings, settings_environment
 from include.spark.stream_config import LOCAL_MASTER
+from stack.readiness import Listener
+from stack.supervision.configuration import split_secrets
 from stack.supervision.process import Process
 from stack.tools import Tools
 
 START_ORDER = 30
+# After the query nodes: if one is not replaced, the tasks keep their settings as well.
+UPDATE_ORDER = 25
 
 
 class AirflowSetupError(FoldlakeError):
@@ -25,10 +30,14 @@ class AirflowSetupError(FoldlakeError):
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """Return the environment variables of Airflow's processes: Airflow's whole configuration, and these settings."""
+    """Return the environment variables of Airflow's commands: Airflow's whole configuration, and these settings."""
+    return {**settings_environment(settings), **configuration(settings)}
+
+
+def configuration(settings: Settings) -> dict[str, str]:
+    """Return Airflow's whole configuration, as environment variables: a change of it restarts Airflow's processes."""
     url = settings.airflow.base_url
     return {
-        **settings_environment(settings),
         **_RECOVERY,
         "AIRFLOW_HOME": str(airflow_home(settings.home)),
         "PYTHONPATH": str(CHECKOUT),
@@ -98,11 +107,28 @@ def prepare(settings: Settings) -> None:
     _prepare_database(settings)
 
 
+def settings_file(home: Path) -> Path:
+    """Return the file with the settings that Airflow's tasks read when they start."""
+    return home / "run" / "airflow-settings.json"
+
+
+def task_settings(settings: Settings) -> dict[str, str]:
+    """Return what the file contains: all settings but secrets, which are in the environment of Airflow's processes."""
+    return split_secrets(settings, settings_environment(settings))[0]
+
+
+def update(settings: Settings, _listener: Listener) -> None:
+    """Write the settings for the tasks that start from now on, and for the next reading of the DAGs."""
+    write_atomically(
+        settings_file(settings.home), json.dumps(task_settings(settings), indent=1), mode=PRIVATE_FILE
+    )
+
+
 def processes(settings: Settings) -> list[Process]:
     """Return Airflow's processes. They start in any order: each waits for the others that it needs."""
     health = AirflowApi(settings.airflow.base_url).health
     python = str(Tools(settings.tools).main_python)
-    common = environment(settings)
+    common = {**configuration(settings), STATUS_PAGE: settings.reports_base_url}
 
     def component(name: str, *arguments: str, health_name: str, port: int | None = None) -> Process:
         return Process(
@@ -115,6 +141,7 @@ def processes(settings: Settings) -> list[Process]:
             environment=common,
             ready_timeout_s=240,
             stop_timeout_s=30,
+            settings_file=settings_file(settings.home),
         )
 
     # The API server reads the log files directly: no log server is needed.

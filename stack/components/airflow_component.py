@@ -9,6 +9,9 @@ from include.airflow.names import POOLS, REBUILD_POOL, SCHEDULER_STARTED
 from include.boot_clock import boot_s
 from include.machine import cores, memory_bytes
 from include.process import forks_die_with_this_process
+from include.settings import PREFIX, WRITTEN_SETTINGS
+from include.stream.driver_configuration import SETTING_NAMES
+from stack.supervision.configuration import SECRET_SETTINGS
 
 # Component -> its type in Airflow's table of jobs.
 JOB_TYPES = {"scheduler": "SchedulerJob", "triggerer": "TriggererJob"}
@@ -18,6 +21,8 @@ PARALLEL_REBUILD_CORES, PARALLEL_REBUILD_BYTES = 4, 8 * 1024**3
 def main() -> None:
     """Run `airflow <arguments>` in this process."""
     forks_die_with_this_process()
+    if WRITTEN_SETTINGS in os.environ:
+        forget_settings()
     if sys.argv[1] in JOB_TYPES:
         end_dead_jobs(JOB_TYPES[sys.argv[1]])
     if sys.argv[1] == "scheduler":
@@ -28,6 +33,16 @@ def main() -> None:
 
     sys.argv[0] = "airflow"
     airflow()
+
+
+def forget_settings() -> None:
+    """Forget the settings with which supervisord was started: they would take precedence over the written ones.
+
+    Secrets are not written: they are those of this process.
+    """
+    own = {f"{PREFIX}{variable.upper()}" for variable in SECRET_SETTINGS}
+    for name in SETTING_NAMES - own:
+        os.environ.pop(name, None)
 
 
 def end_dead_jobs(job_type: str) -> None:

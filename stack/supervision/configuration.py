@@ -15,7 +15,14 @@ from pathlib import Path
 
 from include.declarations.event_types.event_schemas import READ_MODELS
 from include.files import PRIVATE_FILE, PRIVATE_UMASK, write_atomically
-from include.settings import CHECKOUT, Settings, serving_environment, settings_environment
+from include.settings import (
+    CHECKOUT,
+    PREFIX,
+    WRITTEN_SETTINGS,
+    Settings,
+    serving_environment,
+    settings_environment,
+)
 from stack.supervision import exec_process, socket_holder
 from stack.supervision.process import Process
 from stack.tools import Tools
@@ -227,6 +234,18 @@ def _environment(settings: Settings, process: Process) -> dict[str, str]:
     if not process.reads_settings:
         return {**java, **process.environment}
     python = {"PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"}
+    if process.settings_file is not None:
+        values = settings_environment(settings)
+        names = (f"{PREFIX}{variable.upper()}" for variable in SECRET_SETTINGS)
+        # Empty ones too: they replace those with which supervisord was started.
+        secrets = {name: values.get(name, "") for name in names}
+        return {
+            **java,
+            **secrets,
+            WRITTEN_SETTINGS: str(process.settings_file),
+            **python,
+            **process.environment,
+        }
     variables = settings_environment if process.reads_job_settings else serving_environment
     return {**java, **variables(settings), **python, **process.environment}
 

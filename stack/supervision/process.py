@@ -5,6 +5,7 @@ import socket
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 
 import psutil
 
@@ -40,6 +41,7 @@ class Process:
         they are again.
     reads_settings: False for a third-party server, whose environment contains no Foldlake settings, so that a changed
         setting does not restart it.
+    settings_file: with the settings that the process reads again and again, so that only a changed secret restarts it.
     reads_job_settings: False for a process that needs none of the settings that only jobs read.
     reads_declarations: True for a process that is restarted when a read model or an event schema is added or changed.
     held: for a process that is replaced by one that gets ready beside it. None: it is stopped first.
@@ -60,6 +62,7 @@ class Process:
     unit: str = ""
     is_serving: Callable[[], bool] | None = None
     reads_settings: bool = True
+    settings_file: Path | None = None
     reads_job_settings: bool = True
     reads_declarations: bool = False
     held: Held | None = None

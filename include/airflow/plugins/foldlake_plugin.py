@@ -1,10 +1,12 @@
 """Airflow's plugin: the status page in the navigation, what happens when a run is ended in the web page, and the order of waiting tasks."""
 
+import os
 from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
 from include.airflow import run_hooks
+from include.airflow.names import STATUS_PAGE
 from include.airflow.run_hooks import RequestedFirst
 from include.settings import Settings
 
@@ -16,9 +18,13 @@ ICON = (
 )
 
 
-def status_url(settings: Settings) -> str:
-    """Return the status page of the node that also serves the reports. The reader's browser must reach it."""
-    return f"{settings.reports_base_url.rstrip('/')}/"
+def status_url() -> str:
+    """Return the status page of the node that also serves the reports. The reader's browser must reach it.
+
+    Airflow asks once. So the embedded stack names the page in the environment: another one restarts Airflow.
+    """
+    url = os.environ.get(STATUS_PAGE) or Settings().reports_base_url
+    return f"{url.rstrip('/')}/"
 
 
 class FoldlakePlugin(AirflowPlugin):
@@ -30,7 +36,7 @@ class FoldlakePlugin(AirflowPlugin):
     external_views: list[Any] = [  # noqa: RUF012 - as the base class declares it
         {
             "name": "Foldlake",
-            "href": status_url(Settings()),
+            "href": status_url(),
             "destination": "nav",
             "nav_top_level": True,
             "url_route": "foldlake",

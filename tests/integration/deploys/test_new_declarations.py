@@ -146,6 +146,21 @@ def test_a_further_read_model_replaces_driver_and_nodes_one_after_the_other(
     )
 
 
+def test_a_setting_of_jobs_restarts_nothing_and_reaches_airflow(stack: Settings) -> None:
+    before, grace_h = pids(stack), 7.25
+
+    start(stack.changed(rebuild_grace_h=grace_h))
+
+    assert pids(stack) == before
+    api = airflow_api(stack.home, stack.airflow)
+    wait_until(
+        lambda: str(grace_h) in str(api._call("GET", "dags/rebuild/details")),
+        "the form of a rebuild has the new default",
+        TIMEOUT_S,
+        poll_s=1.0,
+    )
+
+
 @pytest.mark.parametrize(
     ("module", "lines", "error"),
     [

@@ -1,5 +1,6 @@
 """Settings: parsed from the environment, converted back to it, and all listed in .env.example; misspelt and old names are reported."""
 
+import json
 import os
 import re
 from pathlib import Path
@@ -8,7 +9,15 @@ from typing import Any
 import pytest
 
 from include.errors import SettingsError
-from include.settings import CHECKOUT, PREFIX, VARIABLES, Settings, setting_warnings, settings_environment
+from include.settings import (
+    CHECKOUT,
+    PREFIX,
+    VARIABLES,
+    WRITTEN_SETTINGS,
+    Settings,
+    setting_warnings,
+    settings_environment,
+)
 from include.settings.variables import FILE, RENAMED, variable_warnings
 
 
@@ -57,6 +66,23 @@ def test_settings_round_trip_through_the_environment(
         monkeypatch.setenv(name, value)
 
     assert Settings.of() == settings
+
+
+def test_written_settings_take_the_place_of_the_env_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written, env_file = tmp_path / "settings.json", tmp_path / ".env"
+    written.write_text(json.dumps(settings_environment(Settings.of(partitions=3, kafka_heap_mb=300))))
+    env_file.write_text("FOLDLAKE_PARTITIONS=5\n")
+    monkeypatch.setenv(WRITTEN_SETTINGS, str(written))
+    monkeypatch.setenv("FOLDLAKE_KAFKA_HEAP_MB", "400")
+
+    found = Settings(_env_file=env_file)
+
+    assert (found.topics.partitions, found.kafka.heap_mb) == (3, 400)
+    written.write_text("[")
+    with pytest.raises(SettingsError, match=r"settings\.json cannot be read.*foldlake up"):
+        Settings()
 
 
 def test_each_wrong_value_is_an_error_with_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,9 +22,9 @@ from include.settings import (
 from include.settings.settings import JOB_SETTINGS
 from include.stream import driver_configuration
 from stack import plan
-from stack.components import query_nodes
+from stack.components import airflow, query_nodes
 from stack.launchers import stream_driver
-from stack.plan import KEEP, REPLACE, START, PlannedProcess
+from stack.plan import KEEP, NEXT_START, REPLACE, START, PlannedProcess
 from stack.supervision import exec_process
 from stack.supervision.configuration import SecretsFile, declarations_digest, secrets_path
 from stack.supervision.process import Process
@@ -108,6 +108,17 @@ def test_a_setting_of_jobs_concerns_neither_nodes_nor_the_driver(settings: Setti
     assert driver_configuration.request(changed, "").is_like(driver_configuration.request(settings, ""))
     assert settings_environment(changed) != settings_environment(settings)
     assert {process.reads_job_settings for process in query_nodes.processes(settings)} == {False}
+
+
+def test_tasks_of_airflow_get_changed_settings_later(settings: Settings) -> None:
+    airflow.update(settings, print)
+    assert plan._tasks(settings) == []
+
+    changed = settings.changed(quality_sample_keys=5, stream_pace="throughput")
+    reasons = ("FOLDLAKE_QUALITY_SAMPLE_KEYS", "FOLDLAKE_STREAM_PACE")
+    assert plan._tasks(changed) == [PlannedProcess("airflow-tasks", NEXT_START, reasons)]
+    airflow.update(changed, print)
+    assert plan._tasks(changed) == []
 
 
 def test_no_process_that_lacks_the_settings_of_jobs_reads_them() -> None:

@@ -69,6 +69,39 @@ def test_a_further_read_model_does_not_change_airflow(settings: Settings) -> Non
     ]
 
 
+def airflow_descriptions(settings: Settings) -> dict[str, Path]:
+    return written_descriptions(settings, airflow.processes(settings))
+
+
+def test_settings_of_tasks_do_not_change_airflow(settings: Settings) -> None:
+    before = airflow_descriptions(settings)
+
+    changed = settings.changed(
+        stream_pace="throughput", quality_sample_keys=5, compaction_interval_s=7.0, partitions=3
+    )
+
+    assert airflow_descriptions(changed) == before
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("airflow_parallelism", 3),
+        ("stream_master", "spark://other:7077"),
+        ("reports_url", "http://other.example"),
+        # A secret, which no file but one contains.
+        ("alert_webhook_url", "http://chat.example/hook"),
+    ],
+)
+def test_its_own_settings_change_all_of_airflow(settings: Settings, variable: str, value: object) -> None:
+    before = airflow_descriptions(settings)
+
+    after = airflow_descriptions(settings.changed(**{variable: value}))
+
+    assert before.keys() == after.keys()
+    assert not set(before.values()) & set(after.values())
+
+
 def test_a_change_alters_only_the_definitions_of_processes_that_read_them(settings: Settings) -> None:
     def definitions() -> dict[str, Path]:
         processes = [

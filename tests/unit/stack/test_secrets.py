@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from include.settings import Settings
+from stack.components import airflow
 from stack.lifecycle import all_processes
 from stack.supervision import exec_process
 from stack.supervision.configuration import configuration_path, secrets_path, write_configuration
@@ -33,6 +34,7 @@ def descriptions(settings: Settings) -> dict[str, Path]:
 
 def test_no_generated_file_but_one_contains_a_secret(settings: Settings) -> None:
     descriptions(settings)
+    airflow.update(settings, print)
 
     files = [path for path in settings.home.rglob("*") if path.is_file()]
     found = {
