@@ -19,9 +19,12 @@ from include.settings import CHECKOUT, Settings
 from include.stream.driver_launch import TURN_FILE, WRITES_CACHE
 from stack.launchers import stream_driver
 from stack.launchers.early_python import start_python
-from stack.launchers.stream_jvm import jvm_command, local_class_path
+from stack.launchers.stream_jvm import MODULE_OPTIONS, jvm_command, local_class_path
 from stack.tools import Tools
 
+# On the standard output at each start, of stubs in the cache that have another name.
+NO_CACHE_WARNINGS = "-Xlog:aot*=error"
+LOGGING = f"-Dlog4j2.configurationFile={CHECKOUT / 'include' / 'spark' / 'driver_log.properties'}"
 # A killed JVM releases the lock within a second; a driver that stops its queries gracefully may take this long.
 LOCK_WAIT_S = 30.0
 # EX_TEMPFAIL of sysexits.h: try again later.
@@ -82,7 +85,8 @@ def stream_command(
         cache = f"-XX:AOTCacheOutput={new_cache}"
     elif tools.driver_cache.is_file():
         cache = f"-XX:AOTCache={tools.driver_cache}"
-    return jvm_command(tools.java25, local_class_path(home, connectors), scratch, arguments, cache)
+    options = (*MODULE_OPTIONS, NO_CACHE_WARNINGS, LOGGING)
+    return jvm_command(tools.java25, local_class_path(home, connectors), scratch, arguments, cache, options)
 
 
 def master_of(arguments: Sequence[str]) -> str:

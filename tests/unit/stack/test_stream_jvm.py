@@ -1,14 +1,15 @@
 """The commands of the stream's Spark applications: a JVM with Java 25 here, spark-submit for a cluster."""
 
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from include.errors import SettingsError
-from include.settings import Settings
+from include.settings import CHECKOUT, Settings
 from include.spark.stream_config import stream_config
-from stack.launchers.spark_submit import stream_command
+from stack.launchers.spark_submit import LOGGING, stream_command
 from stack.launchers.stream_jvm import MODULE_OPTIONS, configuration, jvm_command
 from stack.tools import Tools
 
@@ -49,6 +50,29 @@ def test_command_has_the_memory_and_java_options_of_the_configuration() -> None:
 def test_arguments_without_memory_are_refused() -> None:
     with pytest.raises(SettingsError, match="memory"):
         jvm_command(Path("java"), [], Path("tmp"), ["--master", "local[4]", "job.py"])
+
+
+@pytest.mark.parametrize(
+    ("message", "is_logged"),
+    [
+        ("Aborting task", False),
+        ("Aborted commit for partition 2 (task 14, attempt 0, stage 3.0)", False),
+        (
+            "[queryId = 1fb15] Lost task 0.0 in stage 3.0 (TID 12): TaskKilled (Stage cancelled: Query was stopped)",
+            False,
+        ),
+        ("[queryId = 1fb15] Lost task 0.0 in stage 3.0 (TID 12): java.lang.ArithmeticException", True),
+        ("Exception in task 0.0 in stage 3.0 (TID 12)", True),
+        ("Query balance/v1 [id = 1, runId = 2] terminated with error", True),
+    ],
+)
+def test_the_driver_logs_failures_and_not_each_stop_of_a_query(message: str, *, is_logged: bool) -> None:
+    path = CHECKOUT / "include" / "spark" / "driver_log.properties"
+    (line,) = [line for line in path.read_text(encoding="utf-8").splitlines() if ".regex = " in line]
+    denied = line.partition(" = ")[2].replace("\\\\", "\\")
+
+    assert (re.fullmatch(denied, message) is None) == is_logged
+    assert f"-Dlog4j2.configurationFile={path}" in LOGGING
 
 
 def test_java_25_accepts_every_option(tools: Tools) -> None:
