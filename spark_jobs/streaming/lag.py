@@ -15,6 +15,8 @@ from spark_jobs.streaming.query_spec import QuerySpec
 LOG = logging.getLogger(__name__)
 
 INTERVAL_S = 1.0
+# After this time, a backlog counts as folded: its last records may be none that the query folds.
+BACKLOG_PATIENCE_S = 20.0
 
 
 class SourceEnds:
@@ -79,6 +81,21 @@ class LagWatch:
         self._processed = spec.starts
         self._record_ends = RecordEnds(consumer)
         self._due_s = 0.0
+        self._began_s = 0.0
+        self._backlog: Offsets | None = None
+        self._folded_s: float | None = None
+
+    def begin(self) -> None:
+        """Note that the query starts: what its source contains now is its backlog."""
+        self._began_s = time.monotonic()
+        self._backlog = self._folded_s = None
+
+    def current_for_s(self) -> float:
+        """Return how long ago the query had folded its backlog, or had started if its output does not tell; negative before that."""
+        if self._folded_s is not None:
+            return time.monotonic() - self._folded_s
+        running_for_s = time.monotonic() - self._began_s
+        return running_for_s if self._spec.written is None else running_for_s - BACKLOG_PATIENCE_S
 
     def measure(self) -> int | None:
         """Return the lag, at most once a second; None if it is not due yet, the query's output does not tell, or Kafka does not answer.
@@ -98,8 +115,19 @@ class LagWatch:
     def _events(self, written: Callable[[], Offsets]) -> int:
         endpoints = self._spec.endpoints
         ends = self._ends.of(endpoints.source_topic, endpoints.partitions)
+        if self._folded_s is None:
+            self._follow_backlog(ends, written)
         if self._processed.events_until(ends) > self._spec.triggers.catch_up_threshold_events:
             self._processed = self._processed.merge(self._committed()).merge(written())
         if self._processed.events_until(ends) > self._spec.triggers.catch_up_threshold_events:
             ends = self._record_ends.unread(endpoints.source_topic, ends, self._processed)
         return self._processed.events_until(ends)
+
+    def _follow_backlog(self, ends: Offsets, written: Callable[[], Offsets]) -> None:
+        if self._backlog is None:
+            self._backlog = ends
+            self._processed = self._processed.merge(self._committed())
+        self._processed = self._processed.merge(written())
+        topic = self._spec.endpoints.source_topic
+        if self._processed.covers(self._record_ends.unread(topic, self._backlog, self._processed)):
+            self._folded_s = time.monotonic()

@@ -26,7 +26,7 @@ from spark_jobs.streaming.workers.driver_worker import DriverWorker
 
 LOG = logging.getLogger(__name__)
 ENDED = {Phase.REFUSED, Phase.STOPPED}
-# A query that has just started plans, compiles and reads its state for seconds, for which it needs every core.
+# A query that has just started plans, compiles and reads its state for seconds, and then folds its backlog, for which it needs every core.
 SETTLING_S = 4.0
 NO_SLOTS = (
     "no task slots are free: retire a previous version (`./foldlake versions` lists them), or raise "
@@ -114,7 +114,7 @@ class QuerySet:
                 query.poll()
 
     def due(self) -> list[SupervisedQuery]:
-        """Return the queries to poll. Queries that wait for others are due once each of those has caught up, and run for SETTLING_S."""
+        """Return the queries to poll. Queries that wait for others are due once each of those has folded its backlog, SETTLING_S ago."""
         queries = self._essential_first(query for query in self if query.name in self._with_slots)
         first = [query for query in queries if not query.spec.waits_for_others]
         waiting = [query for query in queries if query.spec.waits_for_others]
@@ -158,7 +158,7 @@ class QuerySet:
 
 def _is_caught_up(query: SupervisedQuery) -> bool:
     if query.phase in CONTINUOUS:
-        return query.running_for_s >= SETTLING_S
+        return min(query.running_for_s, query.lag.current_for_s()) >= SETTLING_S
     # Do not wait for a failing query that is not essential: it may never recover.
     return query.phase in ENDED or (query.phase is Phase.FAILED and not query.is_essential)
 

@@ -48,6 +48,7 @@ class SupervisedQuery:
 
     is_essential: initially as in the specification; updated when a version becomes live or is replaced.
     committed_offsets: the source offsets that the checkpoint covers, as of the last start. batches: Spark's reports on its batches.
+    lag: how far the query is behind its source.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class SupervisedQuery:
         self._notes = CommitNotes(LogNotes(spark, consumer, spec.endpoints), spec, self._committed)
         self._mode = ModeChoice(spec.triggers)
         self._ends = ends or SourceEnds(consumer)
-        self._lag = LagWatch(consumer, self._ends, spec, self._committed)
+        self.lag = LagWatch(consumer, self._ends, spec, self._committed)
 
     @property
     def name(self) -> str:
@@ -121,7 +122,7 @@ class SupervisedQuery:
                 self._recover(error)
             return
         self.batches.read_if_due(self._query)
-        lag = self._lag.measure()
+        lag = self.lag.measure()
         if lag is not None and self._mode.must_change(self.phase, lag):
             LOG.info("query %s: %s from now on", self.name, self._mode.next_phase)
             self.pause()
@@ -211,6 +212,7 @@ class SupervisedQuery:
             self._back_off(error)
             return
         self._started_s = time.monotonic()
+        self.lag.begin()
         self.last_error = ""
         LOG.info("query %s: %s", self.name, self.phase)
 
