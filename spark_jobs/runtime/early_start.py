@@ -1,4 +1,4 @@
-"""The Python process of a Spark application that is started before its JVM: imports the application, and runs it when the JVM is ready.
+"""The Python process of a Spark application that is started before its JVM: runs the application, which waits for the JVM when it needs a session.
 
 `python -m spark_jobs.runtime.early_start PARENT FOLDER MODULE [ARGUMENT...]`: see stack/launchers/early_python.py.
 """
@@ -13,6 +13,8 @@ from include.files import write_atomically
 from include.process import die_with_parent
 
 POLL_INTERVAL_S = 0.005
+# Variable with the file in which the address of the JVM's gateway appears.
+GATEWAY_FILE = "EARLY_GATEWAY"
 
 
 def main() -> None:
@@ -23,7 +25,7 @@ def main() -> None:
     status: object = 1
     try:
         application = importlib.import_module(module)
-        os.environ.update(_gateway(folder / "gateway"))
+        os.environ[GATEWAY_FILE] = str(folder / "gateway")
         status = application.main()
     except SystemExit as exit_:
         status = exit_.code
@@ -33,13 +35,17 @@ def main() -> None:
     sys.exit(_number(status))
 
 
-def _gateway(file: Path) -> dict[str, str]:
-    """Wait for the address of the JVM's gateway; return it as the variables that PySpark reads."""
+def await_gateway() -> None:
+    """Wait for the address of the JVM's gateway, and set the variables that PySpark reads; only in a process that was started before its JVM."""
+    path = os.environ.pop(GATEWAY_FILE, None)
+    if path is None:
+        return
+    file = Path(path)
     while not file.exists():
         time.sleep(POLL_INTERVAL_S)
     port, secret = file.read_text(encoding="utf-8").split()
     file.unlink()
-    return {"PYSPARK_GATEWAY_PORT": port, "PYSPARK_GATEWAY_SECRET": secret}
+    os.environ.update({"PYSPARK_GATEWAY_PORT": port, "PYSPARK_GATEWAY_SECRET": secret})
 
 
 def _number(status: object) -> int:

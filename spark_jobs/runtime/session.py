@@ -12,6 +12,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from include.spark.log_levels import LOG_FORMAT
+from spark_jobs.runtime.early_start import await_gateway
 
 LOG_FILE_BYTES = 10 * 1024 * 1024
 LOG_FILES = 3
@@ -48,6 +49,7 @@ def spark_session(
 
     Set `master` and `jars` in a process that starts its own JVM; under spark-submit both are set already.
     """
+    await_gateway()
     builder = SparkSession.builder.appName(app_name)
     if master:
         builder = builder.master(master)

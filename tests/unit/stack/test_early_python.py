@@ -61,6 +61,7 @@ def output(process: subprocess.Popen[str]) -> list[str]:
 def test_application_gets_its_arguments_and_the_gateway(launch: Launch) -> None:
     lines = output(
         launch(
+            "from spark_jobs.runtime.early_start import await_gateway\nawait_gateway()\n"
             'print(sys.argv[1:], *(os.environ["PYSPARK_GATEWAY_" + n] for n in ("PORT", "SECRET")), flush=True)'
         )
     )

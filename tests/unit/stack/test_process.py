@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from include.process import GroupPriority
+from include.process import GroupPriority, lower_threads
 from include.settings import CHECKOUT
 from tests.support.waiting import wait_until
 
@@ -140,3 +140,18 @@ def test_zero_changes_nothing() -> None:
     lines = lines_of(code)
 
     assert lines == [f"{os.nice(0)} {os.getsid(0)}"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no nice values of threads")
+def test_threads_of_a_name_get_a_lower_priority() -> None:
+    child = subprocess.Popen(["sleep", "600"])
+    try:
+        wait_until(lambda: named(child.pid, "sleep"), "the program runs", PATIENCE_S)
+
+        assert lower_threads(child.pid, "C2 Compiler", 3) == 0
+        assert lower_threads(child.pid, "sle", 3) == 1
+        assert psutil.Process(child.pid).nice() == max(3, os.nice(0))
+    finally:
+        child.kill()
+        child.wait()
+    assert lower_threads(child.pid, "sle", 3) == 0
