@@ -10,7 +10,6 @@ import fastavro
 
 from include.errors import SchemaError
 from include.kafka.record_schema import RecordSchema, schema_file
-from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.wire_format import header
 
 
@@ -54,13 +53,20 @@ class TypedEvent:
         return vars(self)
 
 
+class SchemaRegistrar(Protocol):
+    """What of a `SchemaRegistry` a serializer needs: importing that class takes as long as all declarations, which import this module."""
+
+    def register(self, topic: str, schema: RecordSchema) -> int:
+        """Register a schema for a topic, and return its id."""
+
+
 class EventSerializer:
     """Serializes events as Avro in Confluent's wire format; registers each type's schema for the topic on first use.
 
     Raises RegistryUnavailableError or SchemaError from `serialize` when the schema cannot be registered.
     """
 
-    def __init__(self, registry: SchemaRegistry, topic: str) -> None:
+    def __init__(self, registry: SchemaRegistrar, topic: str) -> None:
         self._registry = registry
         self._topic = topic
         self._writers: dict[str, tuple[bytes, object]] = {}  # key: the schema's text

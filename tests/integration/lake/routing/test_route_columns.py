@@ -40,7 +40,7 @@ class OneId:
 @pytest.fixture(scope="module")
 def source(lake_spark: SparkSession) -> DataFrame:
     """Deposits of one customer, as records of a topic with one partition."""
-    serializer = EventSerializer(OneId(), "balance")  # type: ignore[arg-type]  # a registry without a server
+    serializer = EventSerializer(OneId(), "balance")
     rows = [
         (b"c", bytearray(serializer.serialize(deposit(number, amount))), 0, number)
         for number, amount in enumerate(AMOUNTS)
