@@ -1,12 +1,15 @@
 """Modules of declarations are found in all folders; one that does not load, or declares what cannot work, is left out by itself."""
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from include.declarations.load import load_catalog, read_model
 from include.errors import ReadModelError, UnknownReadModelError
+from include.settings import CHECKOUT
 from tests.support.declarations.renamed_balance import renamed_balance
 
 SUPPORT = Path(__file__).parents[3] / "support"
@@ -201,3 +204,13 @@ def test_what_reads_a_read_model_that_is_left_out_is_left_out_too(tmp_path: Path
 def test_error_names_a_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(ReadModelError, match="FOLDLAKE_READ_MODELS_DIR"):
         load_catalog((tmp_path / "nowhere",))
+
+
+def test_declarations_are_loaded_without_clients_that_take_long_to_import() -> None:
+    slow = {"authlib", "confluent_kafka.schema_registry", "httpx", "pyspark", "redis"}
+    code = f"import sys; from include.declarations.load import load_catalog; load_catalog(); print(sorted({slow} & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert done.stdout.strip() == "[]"
