@@ -27,7 +27,7 @@ from spark_jobs.folding.fold_fingerprint import has_exact_sums, incompatibility,
 from spark_jobs.folding.fold_query import changelog_stream
 from spark_jobs.folding.schema_cache import KnownSchemas
 from spark_jobs.routing.declared_failures import failure_checks
-from spark_jobs.runtime.session import configure_logging, spark_session
+from spark_jobs.runtime.session import configure_logging, lower_compiler_priority, spark_session
 from spark_jobs.streaming.query_set import QuerySet
 from spark_jobs.streaming.query_spec import QueryEndpoints, QuerySpec, TriggerSettings
 from spark_jobs.streaming.specs.dead_letters import dead_letter_spec
@@ -41,6 +41,7 @@ def main() -> int:
     configure_logging()
     # As in the stream driver.
     die_with_parent()
+    lower_compiler_priority()
     arguments = parser().parse_args()
     state_dir: Path = arguments.state_dir
     try:

@@ -14,7 +14,7 @@ from include.settings import Settings
 from include.spark.stream_config import stream_config, stream_task_slots
 from include.stream.driver_launch import is_for_handover, is_standby, wait_for_turn
 from include.waiting import wait_for
-from spark_jobs.runtime.session import configure_logging, spark_session
+from spark_jobs.runtime.session import configure_logging, lower_compiler_priority, spark_session
 from spark_jobs.streaming.fold_transfer import FoldGiver, FoldTaker
 from spark_jobs.streaming.progress import ProgressPublisher
 from spark_jobs.streaming.query_set import QuerySet, SpecDiscovery, spec_modules
@@ -35,6 +35,7 @@ def main() -> int:
     configure_logging(settings.home / "logs" / "stream.log")
     # The JVM that launched this process writes to Kafka: neither process may outlive the other.
     die_with_parent()
+    lower_compiler_priority()
     catalog = stream_catalog(settings)
     for failure in catalog.failures:
         LOG.error("%s", failure)

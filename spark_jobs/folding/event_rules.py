@@ -40,7 +40,7 @@ from include.kafka.logical_types import (
 )
 from include.kafka.record_schema import CREATION_TOLERANCE_HOURS, RecordSchema
 from include.kafka.wire_format import MAX_KEY_BYTES
-from spark_jobs.folding.expressions.analysed import as_column, as_expression, catalyst, jvm, sequence
+from spark_jobs.folding.expressions.analysed import as_column, as_expression, catalyst, java_class, sequence
 from spark_jobs.folding.expressions.failed_expressions import attempt
 
 TIMES = frozenset(f"{prefix}timestamp-{unit}" for prefix in ("", "local-") for unit in ("millis", "micros"))
@@ -180,16 +180,15 @@ def partition_of_key(key: Column, partitions: int) -> Column:
 
 def _murmur2(key: Column) -> Column:
     # SQL functions cannot pass bytes to a static Java method; Spark's own expression StaticInvoke can.
-    java = jvm()
-    invoked = catalyst().objects.StaticInvoke(
-        java.org.apache.spark.util.Utils.classForName(KAFKA_UTILS, True, False),  # noqa: FBT003 - load it, not Spark's own
-        java.org.apache.spark.sql.types.DataTypes.IntegerType,
+    invoked = catalyst("objects.StaticInvoke")(
+        java_class("org.apache.spark.util.Utils").classForName(KAFKA_UTILS, True, False),  # noqa: FBT003 - load it, not Spark's own
+        java_class("org.apache.spark.sql.types.DataTypes").IntegerType,
         "murmur2",
         sequence([as_expression(key)]),
         sequence([]),  # no types to cast the arguments to
         True,  # noqa: FBT003 - null for a null key
         False,  # noqa: FBT003 - and only for a null key
         True,  # noqa: FBT003 - deterministic
-        java.scala.Option.empty(),
+        java_class("scala.Option").empty(),
     )
     return as_column(invoked)

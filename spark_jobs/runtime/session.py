@@ -8,14 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
+from include.process import lower_threads
 from include.spark.log_levels import LOG_FORMAT
 from spark_jobs.runtime.early_start import await_gateway
 
 LOG_FILE_BYTES = 10 * 1024 * 1024
 LOG_FILES = 3
+# Where PySpark finds the JVM's functions.
+FUNCTIONS = "org.apache.spark.sql.functions"
 # For queries of few rows. Generating and compiling their code takes longer than running them, and adapting a plan to what its stages have
 # read formats the whole plan, with those of all cached frames, again after each stage.
 SMALL_DATA = {
@@ -25,6 +29,10 @@ SMALL_DATA = {
 }
 # For queries of so few rows that a task for each core costs more than it saves.
 ONE_TASK = {"spark.sql.shuffle.partitions": "1"}
+
+# The thread that compiles hot methods for the second time, and its nice value: a start needs both cores, and it took a third of the processor time until
+# the first fold. With 5, that came after 10.3 instead of 12.6 s on a busy machine. With 10, tasks took twice the time for a backlog, in code that was not compiled.
+C2_THREADS, C2_NICENESS = "C2 CompilerThre", 5
 
 
 def configure_logging(path: Path | None = None) -> None:
@@ -60,7 +68,33 @@ def spark_session(
     # Spark creates this folder, which stays empty, in the working directory by default.
     scratch = os.environ.get("SPARK_LOCAL_DIRS") or tempfile.gettempdir()
     builder = builder.config("spark.sql.warehouse.dir", str(Path(scratch) / "warehouse"))
-    return builder.getOrCreate()
+    spark = builder.getOrCreate()
+    _keep_functions(spark)
+    return spark
+
+
+class _Members:
+    """A Java class whose static members are looked up once."""
+
+    def __init__(self, java_class: Any) -> None:  # noqa: ANN401 - a Java class
+        self._java_class = java_class
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a member of a Java class
+        found = getattr(self._java_class, name)
+        setattr(self, name, found)
+        return found
+
+
+def _keep_functions(spark: SparkSession) -> None:
+    """Have PySpark's functions, such as `col`, look up their class and method in the JVM once, instead of at each call, with two requests."""
+    jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no other place for them
+    if FUNCTIONS not in vars(jvm):
+        setattr(jvm, FUNCTIONS, _Members(getattr(jvm, FUNCTIONS)))
+
+
+def lower_compiler_priority() -> None:
+    """Lower the priority of the thread that compiles hot methods, in the JVM that has launched this process. It cannot be raised again."""
+    lower_threads(os.getppid(), C2_THREADS, C2_NICENESS)
 
 
 @contextmanager

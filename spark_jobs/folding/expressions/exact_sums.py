@@ -93,7 +93,7 @@ def _average(of_sum: ExactSum, value: Column, data_type: Any) -> ExactSum:  # no
         total = as_expression(of_sum.result(high, low))
         divisor = as_expression(number.cast("decimal(20,0)"))
         context, is_null_if_out_of_range = None, True
-        divided = catalyst().DecimalDivideWithOverflowCheck(
+        divided = catalyst("DecimalDivideWithOverflowCheck")(
             total, divisor, data_type, context, is_null_if_out_of_range
         )
         return when(number > 0, as_column(divided))
@@ -106,6 +106,6 @@ def _added(scale: int, *values: Column) -> Column:
     wide = decimal_type(MAX_DIGITS, scale)
     found, *others = (as_expression(value.try_cast(f"decimal({MAX_DIGITS},{scale})")) for value in values)
     for other in others:
-        found = catalyst().DecimalAddNoOverflowCheck(found, other, wide)
+        found = catalyst("DecimalAddNoOverflowCheck")(found, other, wide)
     is_null_if_out_of_range = True
-    return as_column(catalyst().CheckOverflow(found, wide, is_null_if_out_of_range))
+    return as_column(catalyst("CheckOverflow")(found, wide, is_null_if_out_of_range))

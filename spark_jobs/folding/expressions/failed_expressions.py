@@ -22,7 +22,7 @@ from spark_jobs.folding.expressions.analysed import (
     catalyst,
     children,
     expressions_of,
-    jvm,
+    java_class,
     kind_of,
     replaced,
     sequence,
@@ -119,7 +119,7 @@ MAX_DIGITS = 38
 
 def attempt(column: Column) -> Column:
     """Return the column, with null in place of an error."""
-    return as_column(catalyst().TryEval(as_expression(column)))
+    return as_column(catalyst("TryEval")(as_expression(column)))
 
 
 def raises(condition: Column, column: Column) -> Column:
@@ -196,19 +196,19 @@ def of_any_item(array: Column, items: DataFrame, item: str, failure: Column, eve
     jdf: Any = items._jdf  # noqa: SLF001 - PySpark does not expose them
     output = jdf.queryExecution().analyzed().output()
     element = next(found for i in reversed(range(output.size())) if (found := output.apply(i)).name() == item)
-    variable = catalyst().NamedLambdaVariable(
+    variable = catalyst("NamedLambdaVariable")(
         item,
         element.dataType(),
         True,  # noqa: FBT003 - nullable
         element.exprId(),
-        jvm().java.util.concurrent.atomic.AtomicReference(),
+        java_class("java.util.concurrent.atomic.AtomicReference")(),
     )
     (body,) = expressions_of(items.select(failure.alias("failure")))
     (elements,) = expressions_of(events.select(array.alias("elements")))
     is_hidden = False
     of_variable = replaced(body.child(), lambda part: variable if _is_attribute(part, element) else None)
-    function = catalyst().LambdaFunction(of_variable, sequence([variable]), is_hidden)
-    failures = as_column(catalyst().ArrayTransform(elements.child(), function))
+    function = catalyst("LambdaFunction")(of_variable, sequence([variable]), is_hidden)
+    failures = as_column(catalyst("ArrayTransform")(elements.child(), function))
     return F.get(F.filter(failures, lambda found: found.isNotNull()), lit(0))
 
 
@@ -264,7 +264,7 @@ def _is_safe_cast(expression: Any) -> bool:  # noqa: ANN401 - a Java object
         return True
     if to in FLOATING and (of in NUMBERS or of.startswith("decimal")):
         return True
-    return bool(catalyst().Cast.canUpCast(source, target))
+    return bool(catalyst("Cast").canUpCast(source, target))
 
 
 def is_event() -> Column:
