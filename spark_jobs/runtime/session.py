@@ -69,7 +69,7 @@ def spark_session(
     scratch = os.environ.get("SPARK_LOCAL_DIRS") or tempfile.gettempdir()
     builder = builder.config("spark.sql.warehouse.dir", str(Path(scratch) / "warehouse"))
     spark = builder.getOrCreate()
-    _keep_functions(spark)
+    keep_functions(spark._jvm)  # noqa: SLF001 - PySpark looks there
     return spark
 
 
@@ -85,9 +85,8 @@ class _Members:
         return found
 
 
-def _keep_functions(spark: SparkSession) -> None:
+def keep_functions(jvm: Any) -> None:  # noqa: ANN401 - the classes of a JVM
     """Have PySpark's functions, such as `col`, look up their class and method in the JVM once, instead of at each call, with two requests."""
-    jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no other place for them
     if FUNCTIONS not in vars(jvm):
         setattr(jvm, FUNCTIONS, _Members(getattr(jvm, FUNCTIONS)))
 

@@ -2,16 +2,20 @@
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from include.errors import SettingsError
+from include.process import lower_threads
 from include.settings import CHECKOUT, Settings
 from include.spark.stream_config import stream_config
+from spark_jobs.runtime.session import C2_NICENESS, C2_THREADS
 from stack.launchers.spark_submit import LOGGING, stream_command
 from stack.launchers.stream_jvm import MODULE_OPTIONS, configuration, jvm_command
 from stack.tools import Tools
+from tests.support.waiting import wait_until
 
 ARGUMENTS = ["--master", "local[4]", "--conf=spark.driver.memory=512m", "job.py", "--conf", "a=b"]
 
@@ -116,3 +120,16 @@ def test_a_cluster_gets_the_jars_from_spark_submit(tools: Tools, tmp_path: Path)
 
     assert Path(command[0]).name == "spark-submit"
     assert len(command[command.index("--jars") + 1].split(",")) == len(tools.jars("stream"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no nice values of threads")
+def test_the_second_compiler_of_java_25_has_the_name_by_which_it_gets_a_lower_priority(tools: Tools) -> None:
+    server = [str(tools.java25), "-m", "jdk.httpserver", "-b", "127.0.0.1", "-p", "0"]
+    process = subprocess.Popen(server, stdout=subprocess.DEVNULL)
+    try:
+        wait_until(
+            lambda: lower_threads(process.pid, C2_THREADS, C2_NICENESS) >= 1, "the JVM has its compilers"
+        )
+    finally:
+        process.kill()
+        process.wait()
