@@ -173,9 +173,12 @@ class CommitNotes:
         self._logs.forget()
 
     def take_if_due(self) -> None:
-        """Take them about once a minute; a failure is logged, because the query itself does not need them."""
-        if time.monotonic() < self._due_s:
-            return
+        """Take them about once a minute."""
+        if time.monotonic() >= self._due_s:
+            self.take()
+
+    def take(self) -> None:
+        """Take them now; a failure is logged, because the query itself does not need them."""
         self._due_s = time.monotonic() + SHORTEST_NOTE_INTERVAL_S
         try:
             read = self._committed()
