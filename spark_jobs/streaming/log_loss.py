@@ -121,6 +121,8 @@ class LogNotes:
                 return f"the record at offset {offset} of {source}/{partition} is not the one that was read"
         if note.sink not in {"", sink}:
             return None
+        if note.read == read and note.sink:
+            self._noted = read
         ends = self._ends(sink, self._endpoints.sink_partitions)
         for partition, end in note.written.items():
             if end > ends.of(partition):

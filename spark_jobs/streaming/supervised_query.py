@@ -170,9 +170,7 @@ class SupervisedQuery:
     def change_commits(self, change: Change) -> None:
         """Start again with another interval of commits, or wait for events; raises KafkaUnavailableError."""
         self.interval.change(change)
-        if change is Change.WAIT:
-            self._notes.take()
-        else:
+        if change is not Change.WAIT:
             LOG.info("query %s commits every %d s from now on", self.name, self.interval.seconds)
         self.pause()
         if self.events_behind() == 0:
@@ -219,6 +217,7 @@ class SupervisedQuery:
         LOG.info("query %s: %s", self.name, self.phase)
         if self.phase is Phase.WAITING:
             self.failures_in_a_row, self._failing_since_s = 0, None
+            self._notes.take()
             return
         self.interval.may_wait = False
         self.batches.begin(self.interval.seconds if self.phase is Phase.REAL_TIME else 0)
