@@ -70,6 +70,9 @@ class IntervalChanges:
         ends = self._ends.known(topic, query.spec.endpoints.partitions, WAKE_INTERVAL_S)
         if ends is None:
             return self._ends.unchanged_s(topic) >= WITHOUT_LEADER_S
+        # The usual case, several times a second for each query.
+        if ends == committed:
+            return False
         if any(end < committed.of(partition) for partition, end in ends.items()):
             return True
         return not committed.covers(self._record_ends.unread(topic, ends, committed))

@@ -110,12 +110,11 @@ class QuerySet:
 
         Call it several times a second: of queries that run, it asks Spark every POLL_INTERVAL_S.
         """
-        due = self.due()
-        if not self._changes.wake(due) and time.monotonic() < self._poll_at_s:
+        if not self._changes.wake(self) and time.monotonic() < self._poll_at_s:
             return
         self._poll_at_s = time.monotonic() + POLL_INTERVAL_S
         self._close_rejections()
-        self._poll(due)
+        self._poll(self.due())
         self._changes.poll(self._queries.values())
 
     def poll_own(self, is_own: Callable[[SupervisedQuery], bool]) -> None:
