@@ -104,7 +104,7 @@ def _run(
 ) -> None:
     lag = query.events_behind()
     skipped = sum(version.starts.values())
-    already_folded = sum(query.committed_offsets.values()) - skipped
+    already_folded = sum(query.checkpoint.offsets.values()) - skipped
     end = already_folded + lag
     progress = WorkProgress(f"catch up of {name} v{version.number}", "events", end, report)
     progress.reached(already_folded)
@@ -122,7 +122,7 @@ def _run(
             time.sleep(POLL_INTERVAL_S)
     finally:
         query.stop()
-    total = sum(query.committed_offsets.values()) - skipped
+    total = sum(query.checkpoint.offsets.values()) - skipped
     progress.total = max(total, end)
     progress.reached(total)
 

@@ -59,7 +59,7 @@ def main() -> int:
                 queries.prepare()
                 if is_for_handover():
                     queries.require_startable()
-                warm_up(spark, context.consumer, [query.spec for query in queries])
+                queries.is_warm = warm_up(spark, context.consumer, [query.spec for query in queries])
                 wait_for_turn(partial(driver.take, FoldTaker(settings.home)))
             stop_on_signals(driver)
             return driver.run()

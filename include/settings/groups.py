@@ -90,7 +90,8 @@ class StreamSettings(SettingsGroup):
     """The stream driver. shuffle_partitions: 0 for the number that include/stream/slot_planning.py chooses.
 
     longest_relaunch_delay_s: the longest pause between two launches of a driver that fails soon after each.
-    real_time_interval_s: how often a query commits in real-time mode; idle_interval_s: how often one without new events does, if that is rarer.
+    real_time_interval_s: how often a query commits in real-time mode. idle_interval_s: how often one of dead letters with few events does. If that
+    is rarer, folds and dead letters without events stop until the next one.
     pace: how long the queries collect events before they fold them: see include/stream/pace.py.
     min_batch_time_s: how long a query that has fallen behind in real time stays in batches at least. batch_interval_ms: how often a
     batch starts.

@@ -21,13 +21,14 @@ class Phase(StrEnum):
     CATCHING_UP = "catching up"
     REAL_TIME = "real time"
     BATCHES = "batches"  # keeps up, in batches of about a second: there were more events than it could fold in real time
+    WAITING = "waiting for events"  # has committed everything; no query of Spark runs until the source has new events
     FAILED = "failed"  # waiting for the next attempt to start
     REFUSED = "refused"  # must not start for now; the last error is the reason
     STOPPED = "stopped"
 
 
 # The query folds events as they arrive.
-CONTINUOUS = frozenset({Phase.REAL_TIME, Phase.BATCHES})
+CONTINUOUS = frozenset({Phase.REAL_TIME, Phase.BATCHES, Phase.WAITING})
 # The query folds events.
 FOLDING = CONTINUOUS | {Phase.CATCHING_UP}
 

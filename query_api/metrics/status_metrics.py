@@ -10,6 +10,7 @@ from typing import Any
 from prometheus_client.core import Metric
 
 from include.status.flow_status import FlowKind, FlowStatus, StreamStatus
+from include.stream.query_reports import Phase
 from query_api.metrics.gauges import Gauges, exposition
 
 
@@ -96,13 +97,22 @@ def _queries(status: StreamStatus) -> Iterator[Metric]:
         lambda rate_per_s: rate_per_s or 0.0,
     )
     queries = Gauges(["query", "phase"], [([one.query, one.phase], one) for one in status.reports])
-    yield queries.of(
-        "foldlake_stream_state_rows", "Keys in the query's state.", lambda one: one.last_batch.state_rows
+    # A query that has waited for events since the driver started has not reported its state.
+    with_state = Gauges(
+        ["query", "phase"],
+        [
+            ([one.query, one.phase], one.last_batch)
+            for one in status.reports
+            if one.phase != Phase.WAITING or one.last_batch.finished_at
+        ],
     )
-    yield queries.of(
+    yield with_state.of(
+        "foldlake_stream_state_rows", "Keys in the query's state.", lambda batch: batch.state_rows
+    )
+    yield with_state.of(
         "foldlake_stream_state_bytes",
         "Memory used by the query's state.",
-        lambda one: one.last_batch.state_bytes,
+        lambda batch: batch.state_bytes,
     )
     yield queries.of(
         "foldlake_stream_query_restarts",

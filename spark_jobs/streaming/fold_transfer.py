@@ -1,7 +1,7 @@
 """How a driver passes its folds to a new one, one after the other, so that each pauses only while a single query starts.
 
 The present driver stops a fold when the next run repeats few events, and releases its lock. The new driver, which waits for the lock, starts
-the fold. All other queries follow together: their outputs may still arrive until the present driver's JVM has ended.
+the fold. Folds that wait for events have only their locks to pass, all at once. All other queries follow together: their outputs may still arrive until the present driver's JVM has ended.
 """
 
 import logging
@@ -40,8 +40,8 @@ class FoldGiver:
         self._pid = os.getppid()
         self._transfer: QueryTransfer | None = None
         self._passed: list[str] = []
-        self._given: SupervisedQuery | None = None
-        self._next_at_s = 0.0
+        self._given: list[SupervisedQuery] = []
+        self._settling_s = self._next_at_s = 0.0
         self._impatient_at_s: float | None = None
         self._committed: dict[str, Offsets] = {}
         # When to pass a fold that has committed.
@@ -53,7 +53,7 @@ class FoldGiver:
         if transfer is not None and transfer.from_pid != self._pid:
             transfer = None
         if transfer != self._transfer:
-            self._transfer, self._given, self._impatient_at_s = transfer, None, None
+            self._transfer, self._given, self._impatient_at_s = transfer, [], None
             self._passed.clear()
             self._committed.clear()
             self._due_s.clear()
@@ -68,33 +68,44 @@ class FoldGiver:
         now_s = time.monotonic()
         if self._impatient_at_s is None:
             self._impatient_at_s = now_s + PATIENCE_S
-        if self._given is not None and _is_free(self._given):
+        if free := [query.name for query in self._given if _is_free(query)]:
             if now_s < self._next_at_s:
                 return False
-            LOG.warning("fold %s is not taken over", self._given.name)
-        elif self._given is not None:
-            self._next_at_s = now_s + SETTLING_S
-        self._given = None
+            LOG.warning("not taken over: fold %s", ", ".join(free))
+        elif self._given:
+            self._next_at_s = now_s + self._settling_s
+        self._given = []
         if now_s < self._next_at_s:
             return False
         held = [query for query in queries if query.spec.lock is not None and self.is_own(query)]
-        is_impatient = now_s >= self._impatient_at_s
-        due = next((query for query in held if is_impatient or self._repeats_little(query)), None)
-        if due is not None and self._transfer is not None:
-            self._pass(due, self._transfer)
+        if self._transfer is not None:
+            self._pass(self._due(held, is_impatient=now_s >= self._impatient_at_s), self._transfer)
         return not held
 
-    def _pass(self, query: SupervisedQuery, transfer: QueryTransfer) -> None:
-        LOG.info("passing fold %s", query.name)
-        query.release()
-        try:
-            query_transfer.list_passed(self._home, transfer, [*self._passed, query.name])
-        except OSError as error:
-            # It starts here again.
-            LOG.warning("fold %s cannot be passed: %s", query.name, error)
+    def _due(self, held: list[SupervisedQuery], *, is_impatient: bool) -> list[SupervisedQuery]:
+        """Return the folds to pass now: all that wait for events, or one that runs."""
+        if waiting := [query for query in held if query.phase is Phase.WAITING]:
+            self._settling_s = 0.0
+            return waiting
+        self._settling_s = SETTLING_S
+        due = next((query for query in held if is_impatient or self._repeats_little(query)), None)
+        return [] if due is None else [due]
+
+    def _pass(self, queries: list[SupervisedQuery], transfer: QueryTransfer) -> None:
+        if not queries:
             return
-        self._passed.append(query.name)
-        self._given, self._next_at_s = query, time.monotonic() + TAKE_TIMEOUT_S
+        names = [query.name for query in queries]
+        LOG.info("passing fold %s", ", ".join(names))
+        for query in queries:
+            query.release()
+        try:
+            query_transfer.list_passed(self._home, transfer, [*self._passed, *names])
+        except OSError as error:
+            # They start here again.
+            LOG.warning("fold %s cannot be passed: %s", ", ".join(names), error)
+            return
+        self._passed += names
+        self._given, self._next_at_s = queries, time.monotonic() + TAKE_TIMEOUT_S
 
     def _repeats_little(self, query: SupervisedQuery) -> bool:
         """Whether the query has committed a moment ago, or has read few events since."""
@@ -103,8 +114,8 @@ class FoldGiver:
         except Exception as error:  # noqa: BLE001 - Kafka or a file system is unavailable: the fold goes on here
             LOG.warning("how far fold %s is could not be read: %s", query.name, error)
             return False
-        before = self._committed.setdefault(query.name, query.committed_offsets)
-        if before != query.committed_offsets:
+        before = self._committed.setdefault(query.name, query.checkpoint.offsets)
+        if before != query.checkpoint.offsets:
             # The first commit counts: batches commit every second.
             self._due_s.setdefault(query.name, time.monotonic() + AFTER_COMMIT_S)
         due_s = self._due_s.get(query.name)

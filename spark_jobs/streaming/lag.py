@@ -1,15 +1,17 @@
-"""The lag of a running query: the number of source events that it has not processed; and the ends of all sources, read together."""
+"""The lag of a query: the number of source events that it has not processed; and the ends of all sources, read together."""
 
 import logging
 import time
 from collections.abc import Callable
 
 from confluent_kafka import Consumer
+from pyspark.sql import SparkSession
 
 from include.errors import KafkaUnavailableError
 from include.kafka.log_reading import end_offsets, end_offsets_of_topics
-from include.kafka.record_ends import RecordEnds
+from include.kafka.record_ends import RecordEnds, unread_ends
 from include.position import Offsets
+from spark_jobs.runtime.checkpoint import committed_offsets
 from spark_jobs.streaming.query_spec import QuerySpec
 
 LOG = logging.getLogger(__name__)
@@ -20,7 +22,7 @@ BACKLOG_PATIENCE_S = 20.0
 
 
 class SourceEnds:
-    """The ends of the source topics, read at most once a second, and then of all topics that a query has requested."""
+    """The ends of the source topics, read at most once a second unless a query waits for events, and then of all topics that were requested."""
 
     def __init__(self, consumer: Consumer) -> None:
         self._consumer = consumer
@@ -28,21 +30,32 @@ class SourceEnds:
         self._ends: dict[str, Offsets] = {}
         self._first: dict[str, tuple[float, int]] = {}
         self._changed_s: dict[str, float] = {}
-        self._due_s = 0.0
+        self._read_s = float("-inf")
 
     def of(self, topic: str, partitions: int) -> Offsets:
         """Return the end offsets of a topic, at most a second old; raises KafkaUnavailableError."""
-        if time.monotonic() >= self._due_s or topic not in self._partitions:
-            self._partitions[topic] = partitions
-            self._due_s = time.monotonic() + INTERVAL_S
-            self._read()
-        if topic not in self._ends:
+        ends = self.known(topic, partitions, INTERVAL_S)
+        if ends is None:
             # One that has no leader, or was deleted: this waits, and raises the error.
             return Offsets.of_ends(end_offsets(self._consumer, topic, partitions))
-        return self._ends[topic]
+        return ends
+
+    def known(self, topic: str, partitions: int, most_s: float) -> Offsets | None:
+        """Return the end offsets of a topic, at most `most_s` old; None if it does not exist, or a partition has no leader.
+
+        Raises KafkaUnavailableError.
+        """
+        if time.monotonic() >= self._read_s + most_s or topic not in self._partitions:
+            self._partitions[topic] = partitions
+            try:
+                self._read()
+            finally:
+                # A request that fails takes seconds: the next one is no sooner for that.
+                self._read_s = time.monotonic()
+        return self._ends.get(topic)
 
     def unchanged_s(self, topic: str) -> float:
-        """Return for how long the ends of a topic have been the same."""
+        """Return for how long the ends of a topic have been the same, or have not been known."""
         return time.monotonic() - self._changed_s.get(topic, time.monotonic())
 
     def events_per_s(self, topic: str) -> float | None:
@@ -56,10 +69,42 @@ class SourceEnds:
         before, now_s = self._ends, time.monotonic()
         found = end_offsets_of_topics(self._consumer, self._partitions)
         self._ends = {topic: Offsets.of_ends(ends) for topic, ends in found.items()}
-        for topic, ends in self._ends.items():
-            self._first.setdefault(topic, (now_s, sum(ends.values())))
-            if ends != before.get(topic):
+        for topic in self._partitions:
+            ends = self._ends.get(topic)
+            if ends is not None:
+                self._first.setdefault(topic, (now_s, sum(ends.values())))
+            if ends != before.get(topic) or topic not in self._changed_s:
                 self._changed_s[topic] = now_s
+
+
+class CheckpointLag:
+    """How far the checkpoint of a query is behind its source. Nothing of it is known before `measure`.
+
+    is_committed: whether the query has committed. offsets: where its next run begins: the source offsets that the checkpoint covers, at least
+    those of the specification.
+    """
+
+    def __init__(self, spark: SparkSession, consumer: Consumer, spec: QuerySpec) -> None:
+        self._spark = spark
+        self._consumer = consumer
+        self._spec = spec
+        self.is_committed = False
+        self.offsets = Offsets()
+
+    def committed(self) -> Offsets:
+        """Read the source offsets of the newest commit."""
+        endpoints = self._spec.endpoints
+        return committed_offsets(self._spark, endpoints.checkpoint, endpoints.source_topic)
+
+    def measure(self) -> int:
+        """Return the number of events after the newest commit; raises KafkaUnavailableError."""
+        endpoints = self._spec.endpoints
+        ends = Offsets.of_ends(end_offsets(self._consumer, endpoints.source_topic, endpoints.partitions))
+        committed = self.committed()
+        self.is_committed, self.offsets = bool(committed), committed.merge(self._spec.starts)
+        return self.offsets.events_until(
+            unread_ends(self._consumer, endpoints.source_topic, ends, self.offsets)
+        )
 
 
 class LagWatch:

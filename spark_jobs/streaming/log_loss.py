@@ -121,6 +121,8 @@ class LogNotes:
                 return f"the record at offset {offset} of {source}/{partition} is not the one that was read"
         if note.sink not in {"", sink}:
             return None
+        if note.read == read and note.sink:
+            self._noted = read
         ends = self._ends(sink, self._endpoints.sink_partitions)
         for partition, end in note.written.items():
             if end > ends.of(partition):
@@ -173,9 +175,12 @@ class CommitNotes:
         self._logs.forget()
 
     def take_if_due(self) -> None:
-        """Take them about once a minute; a failure is logged, because the query itself does not need them."""
-        if time.monotonic() < self._due_s:
-            return
+        """Take them about once a minute."""
+        if time.monotonic() >= self._due_s:
+            self.take()
+
+    def take(self) -> None:
+        """Take them now; a failure is logged, because the query itself does not need them."""
         self._due_s = time.monotonic() + SHORTEST_NOTE_INTERVAL_S
         try:
             read = self._committed()

@@ -33,7 +33,7 @@ class ProgressPublisher:
         self._reports.close()
 
     def _fields(self, query: SupervisedQuery) -> dict[str, object]:
-        committed = {str(partition): offset for partition, offset in query.committed_offsets.items()}
+        committed = {str(partition): offset for partition, offset in query.checkpoint.offsets.items()}
         batch = query.batches.last or BatchProgress(end_offsets=committed)
         return {
             "query": query.name,

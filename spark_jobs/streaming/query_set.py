@@ -3,6 +3,7 @@
 import importlib
 import logging
 import pkgutil
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
@@ -28,6 +29,8 @@ LOG = logging.getLogger(__name__)
 ENDED = {Phase.REFUSED, Phase.STOPPED}
 # A query that has just started plans, compiles and reads its state for seconds, and then folds its backlog, for which it needs every core.
 SETTLING_S = 4.0
+# Between two polls; queries that wait for events are started sooner.
+POLL_INTERVAL_S = 0.5
 NO_SLOTS = (
     "no task slots are free: retire a previous version (`./foldlake versions` lists them), or raise "
     "FOLDLAKE_STREAM_SPARE_QUERIES and run `./foldlake up`"
@@ -38,6 +41,7 @@ class QuerySet:
     """Keeps the running queries in step with the specifications.
 
     specs: returns the specifications that should run now. task_slots: number of slots that the driver has.
+    is_warm: whether the JVM has compiled what a fold needs. Until then, one fold runs even if no source has new events.
     """
 
     def __init__(
@@ -55,6 +59,8 @@ class QuerySet:
         self._task_slots = task_slots
         self._with_slots: set[str] = set()
         self._queries: dict[str, SupervisedQuery] = {}
+        self._poll_at_s = 0.0
+        self.is_warm = False
 
     def __iter__(self) -> Iterator[SupervisedQuery]:
         """Iterate over the queries."""
@@ -100,18 +106,32 @@ class QuerySet:
         return ""
 
     def poll(self) -> None:
-        """Poll the queries that have task slots; raises QueryFailedError when an essential one has failed too often."""
+        """Poll the queries that have task slots; raises QueryFailedError when an essential one has failed too often.
+
+        Call it several times a second: of queries that run, it asks Spark every POLL_INTERVAL_S.
+        """
+        if not self._changes.wake(self) and time.monotonic() < self._poll_at_s:
+            return
+        self._poll_at_s = time.monotonic() + POLL_INTERVAL_S
         self._close_rejections()
-        for query in self.due():
-            query.poll()
+        self._poll(self.due())
         self._changes.poll(self._queries.values())
 
     def poll_own(self, is_own: Callable[[SupervisedQuery], bool]) -> None:
         """Poll these queries alone, while another driver runs the others."""
         # Rejections stay as they are: to close one, all queries of its topic must have stopped.
-        for query in self.due():
-            if is_own(query):
-                query.poll()
+        own = list(filter(is_own, self.due()))
+        self._changes.wake(own)
+        self._poll(own)
+
+    def _poll(self, queries: list[SupervisedQuery]) -> None:
+        for query in queries:
+            query.poll()
+        folds = [query for query in queries if query.spec.idle_events == 0]
+        if not self.is_warm and folds:
+            self.is_warm = any(query.phase is not Phase.WAITING for query in folds)
+            if not self.is_warm:
+                folds[0].wake()
 
     def due(self) -> list[SupervisedQuery]:
         """Return the queries to poll. Queries that wait for others are due once each of those has folded its backlog, SETTLING_S ago."""
@@ -157,6 +177,8 @@ class QuerySet:
 
 
 def _is_caught_up(query: SupervisedQuery) -> bool:
+    if query.phase is Phase.WAITING:
+        return True
     if query.phase in CONTINUOUS:
         return min(query.running_for_s, query.lag.current_for_s()) >= SETTLING_S
     # Do not wait for a failing query that is not essential: it may never recover.

@@ -56,7 +56,8 @@ class TriggerSettings:
     real_time_interval_s: how often real-time mode commits its checkpoint.
     pace: how long the query collects events.
     min_batch_time_s: how long a query that has fallen behind in real time stays in batches at least.
-    batch_interval_ms: how often a batch starts. idle_interval_s: how often an idle query commits in real-time mode.
+    batch_interval_ms: how often a batch starts. idle_interval_s: how often a query with few events commits in real-time mode; one without events
+    waits for some if this is longer than real_time_interval_s.
     batches_only: never enter real-time mode. real_time_only: catch up in real-time mode, too.
     stop_when_caught_up: never enter real-time mode; stop once the lag is at or below the threshold.
     """
@@ -118,8 +119,8 @@ class QuerySpec:
     feeds_others: whether other queries read its output: it starts before those whose output only consumers read.
     has_watermark: whether the query forgets state by event time: a batch then reads all partitions up to their ends.
     shuffle_partitions: number of tasks after the shuffle of a query without a checkpoint; 0 for a query without a shuffle.
-    idle_events: how many source events may wait for a commit while the query commits rarely, because few arrive. 0: any event makes it
-        commit at the set interval again. None: it always does, because a restart would delay its outputs.
+    idle_events: how many source events may wait for a commit while the query commits rarely, because few arrive; 0: it never does. In both
+        cases, it stops while its source has no events. None: it does neither, because a restart would delay its outputs.
     real_time_source: options of the Kafka source in real-time mode that replace those of the pace.
     task_slots: the slots that the query may occupy in real-time mode, one for each task; 0: one for each source partition.
     slot_rank: priority when task slots are scarce: the lower rank first, then the lower number.

@@ -24,7 +24,8 @@ from spark_jobs.streaming.workers.driver_worker import DriverWorker
 
 LOG = logging.getLogger(__name__)
 
-POLL_INTERVAL_S = 0.5
+# Events that a query waits for are found within this time and that of a request.
+POLL_INTERVAL_S = 0.2
 TRANSFER_POLL_S = 0.2
 RECONCILE_INTERVAL_S = 2.0
 SLOTS_TIMEOUT_S = 300.0

@@ -9,17 +9,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from include.errors import FoldlakeError, KafkaUnavailableError, ReadModelError, RegistryUnavailableError
-from include.kafka.log_reading import end_offsets
-from include.kafka.record_ends import unread_ends
 from include.kafka.schema_ids import UNKNOWN_SCHEMA_ID
 from include.position import Offsets
 from include.stream.query_reports import Phase
 from spark_jobs.folding.schema_cache import learn_ids
-from spark_jobs.runtime.checkpoint import committed_offsets, remove_uncommitted
+from spark_jobs.runtime.checkpoint import remove_uncommitted
 from spark_jobs.runtime.error_summary import error_summary
 from spark_jobs.streaming.commits.batch_reader import BatchReader
-from spark_jobs.streaming.commits.commit_interval import CommitInterval
-from spark_jobs.streaming.lag import LagWatch, SourceEnds
+from spark_jobs.streaming.commits.commit_interval import Change, CommitInterval
+from spark_jobs.streaming.lag import CheckpointLag, LagWatch, SourceEnds
 from spark_jobs.streaming.log_loss import CommitNotes, LogNotes
 from spark_jobs.streaming.mode_choice import ModeChoice
 from spark_jobs.streaming.query_spec import QuerySpec, StartPostponedError, StartRefusedError
@@ -47,8 +45,7 @@ class SupervisedQuery:
     """A streaming query that restarts after failures. `poll` does all the work: call it about every second.
 
     is_essential: initially as in the specification; updated when a version becomes live or is replaced.
-    committed_offsets: the source offsets that the checkpoint covers, as of the last start. batches: Spark's reports on its batches.
-    lag: how far the query is behind its source.
+    checkpoint, lag: how far it is behind the source, as of the last start and now. batches: Spark's reports on its batches.
     """
 
     def __init__(
@@ -60,11 +57,10 @@ class SupervisedQuery:
         self.restarts = 0
         self.failures_in_a_row = 0
         self.last_error = ""
-        self.committed_offsets = Offsets()
+        self.checkpoint = CheckpointLag(spark, consumer, spec)
         self.batches = BatchReader(spec.name)
         self.interval = CommitInterval(spec)
         self._spark = spark
-        self._consumer = consumer
         self._query: StreamingQuery | None = None
         self._guard: ExitStack | None = None
         self._is_prepared = False
@@ -72,10 +68,10 @@ class SupervisedQuery:
         self._started_s = 0.0
         self._not_before_s = 0.0
         self._failing_since_s: float | None = None
-        self._notes = CommitNotes(LogNotes(spark, consumer, spec.endpoints), spec, self._committed)
+        self._notes = CommitNotes(LogNotes(spark, consumer, spec.endpoints), spec, self.checkpoint.committed)
         self._mode = ModeChoice(spec.triggers)
         self._ends = ends or SourceEnds(consumer)
-        self.lag = LagWatch(consumer, self._ends, spec, self._committed)
+        self.lag = LagWatch(consumer, self._ends, spec, self.checkpoint.committed)
 
     @property
     def name(self) -> str:
@@ -90,8 +86,7 @@ class SupervisedQuery:
     @property
     def newest_commit(self) -> Offsets:
         """The source offsets of the newest commit that is known."""
-        last = self.batches.last
-        return self.committed_offsets.merge({} if last is None else Offsets.from_json(last.end_offsets))
+        return self.checkpoint.offsets.merge(self.batches.committed)
 
     @property
     def failing_for_s(self) -> float:
@@ -103,7 +98,7 @@ class SupervisedQuery:
 
         Raises QueryFailedError when the query is essential and has failed too often in a row.
         """
-        if self.phase is Phase.STOPPED:
+        if self.phase in {Phase.STOPPED, Phase.WAITING}:
             return
         if self._query is None:
             if time.monotonic() >= self._not_before_s:
@@ -116,10 +111,13 @@ class SupervisedQuery:
             self.batches.read(self._query)
             error = self._query.exception()
             self._query = None
-            if error is None:
-                self._handle_end_of_input()
-            else:
+            if error is not None:
                 self._recover(error)
+                return
+            LOG.info("query %s has reached the end of the topic as of its start", self.name)
+            triggers = self.spec.triggers
+            if triggers.stop_when_caught_up and self.events_behind() <= triggers.catch_up_threshold_events:
+                self.stop()
             return
         self.batches.read_if_due(self._query)
         lag = self.lag.measure()
@@ -157,6 +155,8 @@ class SupervisedQuery:
         if self._guard is not None:
             self._guard.close()
             self._guard = None
+        if self.phase is Phase.WAITING:
+            self.phase = Phase.STARTING
 
     def pause(self) -> None:
         """Stop until the next `poll`, which starts the query again with the schema ids that are known then."""
@@ -167,15 +167,21 @@ class SupervisedQuery:
             self.phase = Phase.STARTING
             self._not_before_s = time.monotonic() + self.spec.settles_in_s
 
-    def change_interval(self) -> None:
-        """Start again with the other interval of commits; raises KafkaUnavailableError."""
-        self.interval.change()
-        LOG.info("query %s commits every %d s from now on", self.name, self.interval.seconds)
+    def change_commits(self, change: Change) -> None:
+        """Start again with another interval of commits, or wait for events; raises KafkaUnavailableError."""
+        self.interval.change(change)
+        if change is not Change.WAIT:
+            LOG.info("query %s commits every %d s from now on", self.name, self.interval.seconds)
         self.pause()
         if self.events_behind() == 0:
             # It has read nothing since its last commit, so that nothing it has sent can still arrive.
             self._not_before_s = 0.0
         self.poll()
+
+    def wake(self) -> None:
+        """Start at the next `poll`: the source of the query, which waits, has changed."""
+        self.interval.wake()
+        self.phase = Phase.STARTING
 
     def refuse(self, reason: str, *, retry_after_s: float = REFUSED_RETRY_S) -> None:
         """Keep the query from starting for now: the first `poll` after `retry_after_s` checks again."""
@@ -188,10 +194,7 @@ class SupervisedQuery:
 
     def events_behind(self) -> int:
         """Return the lag: the number of events between the checkpoint and the end of the source topic."""
-        endpoints = self.spec.endpoints
-        ends = Offsets.of_ends(end_offsets(self._consumer, endpoints.source_topic, endpoints.partitions))
-        self.committed_offsets = committed = self._committed().merge(self.spec.starts)
-        return committed.events_until(unread_ends(self._consumer, endpoints.source_topic, ends, committed))
+        return self.checkpoint.measure()
 
     def _try_start(self) -> None:
         if not self.prepare():
@@ -200,7 +203,6 @@ class SupervisedQuery:
             self.spec.schemas.read_rejections()
             self._started_with = self.spec.schemas.schema_ids
             self._query, self.phase = self._start()
-            self.batches.begin(self.interval.seconds if self.phase is Phase.REAL_TIME else 0)
         except StartPostponedError as postponed:
             self._not_before_s = time.monotonic() + postponed.wait_s
             return
@@ -211,12 +213,18 @@ class SupervisedQuery:
         except Exception as error:  # noqa: BLE001 - any error of Spark: back off and retry
             self._back_off(error)
             return
-        self._started_s = time.monotonic()
-        self.lag.begin()
         self.last_error = ""
         LOG.info("query %s: %s", self.name, self.phase)
+        if self.phase is Phase.WAITING:
+            self.failures_in_a_row, self._failing_since_s = 0, None
+            self._notes.take()
+            return
+        self.interval.may_wait = False
+        self.batches.begin(self.interval.seconds if self.phase is Phase.REAL_TIME else 0)
+        self._started_s = time.monotonic()
+        self.lag.begin()
 
-    def _start(self) -> tuple[StreamingQuery, Phase]:
+    def _start(self) -> tuple[StreamingQuery | None, Phase]:
         spec = self.spec
         self._enter_guard()
         if remove_uncommitted(self._spark, spec.endpoints.checkpoint):
@@ -225,31 +233,23 @@ class SupervisedQuery:
         if spec.triggers.stop_when_caught_up:
             return start_catch_up(self._spark, spec, self._started_with), Phase.CATCHING_UP
         lag = self.events_behind()
+        if self.interval.may_wait and self.checkpoint.is_committed and lag == 0:
+            return None, Phase.WAITING
         if self._mode.next_phase is Phase.BATCHES:
             return start_batches(self._spark, spec, self._started_with), Phase.BATCHES
         if lag > spec.triggers.catch_up_threshold_events and not spec.triggers.real_time_only:
             LOG.info("query %s is %d events behind: catching up", self.name, lag)
             return start_catch_up(self._spark, spec, self._started_with), Phase.CATCHING_UP
-        if self.committed_offsets:
+        if self.checkpoint.offsets:
             self.interval.begin(lag, self._ends.events_per_s(spec.endpoints.source_topic))
         query = start_real_time(self._spark, spec, self._started_with, self.interval.seconds)
         return query, Phase.REAL_TIME
-
-    def _committed(self) -> Offsets:
-        endpoints = self.spec.endpoints
-        return committed_offsets(self._spark, endpoints.checkpoint, endpoints.source_topic)
 
     def _enter_guard(self) -> None:
         if self._guard is None:
             with ExitStack() as entered:
                 entered.enter_context(self.spec.guard())
                 self._guard = entered.pop_all()
-
-    def _handle_end_of_input(self) -> None:
-        LOG.info("query %s has reached the end of the topic as of its start", self.name)
-        triggers = self.spec.triggers
-        if triggers.stop_when_caught_up and self.events_behind() <= triggers.catch_up_threshold_events:
-            self.stop()
 
     def _recover(self, error: Exception) -> None:
         self.restarts += 1

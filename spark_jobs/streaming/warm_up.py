@@ -29,13 +29,13 @@ COMMIT_INTERVAL_S = 1
 POLL_S = 0.5
 
 
-def warm_up(spark: SparkSession, consumer: Consumer, specs: Iterable[QuerySpec]) -> None:
-    """Run each query in real time on the newest records, with a checkpoint of its own; a failure costs only the warmth.
+def warm_up(spark: SparkSession, consumer: Consumer, specs: Iterable[QuerySpec]) -> bool:
+    """Run each query in real time on the newest records, with a checkpoint of its own; a failure costs only the warmth. Returns whether it has.
 
     Only with a local master: a cluster's workers cannot reach a checkpoint on this machine.
     """
     if not str(spark.sparkContext.master).startswith("local"):
-        return
+        return False
     for spec in specs:
         scratch = tempfile.mkdtemp(prefix="warm-up-", dir=os.environ.get("SPARK_LOCAL_DIRS"))
         try:
@@ -44,6 +44,7 @@ def warm_up(spark: SparkSession, consumer: Consumer, specs: Iterable[QuerySpec])
             LOG.warning("query %s could not be warmed up: %s", spec.name, error)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
+    return True
 
 
 def _run(spark: SparkSession, consumer: Consumer, spec: QuerySpec, scratch: Path) -> None:

@@ -3,7 +3,7 @@
 import { html } from "./lit-html.js";
 import { age, count, mark, orNothing, plural, rate, table } from "./words.js";
 
-const PHASES = { "real time": "good", batches: "good", "catching up": "warn", starting: "warn", failed: "bad", refused: "bad", stopped: "plain" };
+const PHASES = { "real time": "good", batches: "good", "waiting for events": "good", "catching up": "warn", starting: "warn", failed: "bad", refused: "bad", stopped: "plain" };
 // Of the flows of a row, the worst state is the row's.
 const WORST = { bad: 0, warn: 1, good: 2, plain: 3 };
 // A latency that was measured longer ago is not shown.

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
+from include.position import Offsets
 from include.stream.query_reports import BatchProgress
 
 LOG = logging.getLogger(__name__)
@@ -43,6 +44,11 @@ class BatchReader:
         self._newest_id = -1
         self._due_s = 0.0
         self._pause_s = READ_INTERVAL_S
+
+    @property
+    def committed(self) -> Offsets:
+        """The source offsets of the newest commit of this run; empty before the first one that has been read."""
+        return Offsets.from_json(self.last.end_offsets) if self.last and self._newest_id >= 0 else Offsets()
 
     def begin(self, commit_interval_s: float = 0.0) -> None:
         """Note that the query has started again: Spark's reports begin with this run, which may repeat a batch.

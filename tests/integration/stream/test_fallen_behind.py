@@ -53,7 +53,8 @@ def test_query_that_falls_behind_folds_in_batches_and_comes_back(
 ) -> None:
     driver.stop()
     log = LogFile(log_path(paced))
-    driver.ensure_running(stream_pace="latency")
+    # A query that waits for events would catch up first.
+    driver.ensure_running(stream_pace="latency", stream_idle_interval_s=0)
     log.wait_for(f"{QUERY}: {Phase.REAL_TIME}")
     append_again = burst(paced_source, paced_ledger)
     log.wait_for(f"{QUERY}: {Phase.BATCHES} from now on", meanwhile=append_again)
@@ -99,11 +100,11 @@ def test_switches_and_kills_at_every_pace_leave_every_balance_exact(
     driver.stop()
     log, paces = LogFile(log_path(paced)), list(PACES)
     append_again = burst(paced_source, paced_ledger)
-    folding, standby = launch(paced), None
+    folding, standby = launch(paced.changed(stream_idle_interval_s=0)), None
     try:
         for number in range(KILLS):
             wait_until_holder(paced, folding.pid)
-            other = paced.changed(stream_pace=paces[number % len(paces)])
+            other = paced.changed(stream_pace=paces[number % len(paces)], stream_idle_interval_s=0)
             # The next driver continues from a checkpoint that was written at another pace. Every second one is a standby.
             standby = launch(other, "--standby") if number % 2 else None
             log.wait_for(f"{QUERY}: {Phase.REAL_TIME}")

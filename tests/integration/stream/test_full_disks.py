@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from include.settings import Settings
-from include.stream.query_reports import query_status
+from include.stream.query_reports import CONTINUOUS, query_status
 from stack.lifecycle import start
 from stack.stack_guard import guarded
 from stack.supervision.supervisor import Supervisor
@@ -49,7 +49,7 @@ def ledger(settings: Settings) -> Ledger:
 
 def last_error(settings: Settings) -> str:
     status = query_status(settings.kafka.bootstrap_servers, PACED, 1)
-    return "" if status is None or status.phase == "real time" else status.last_error
+    return "" if status is None or status.phase in CONTINUOUS else status.last_error
 
 
 def test_driver_whose_checkpoint_has_no_space_folds_again_when_there_is_space(

@@ -14,6 +14,8 @@ from include.kafka.record_ends import RecordEnds
 from include.position import Offsets
 from include.stream.query_reports import Phase
 from spark_jobs.streaming import lag, mode_choice, supervised_query
+from spark_jobs.streaming.commits.commit_interval import Change
+from spark_jobs.streaming.log_loss import LogNotes
 from spark_jobs.streaming.query_spec import QuerySpec
 from spark_jobs.streaming.supervised_query import SupervisedQuery
 from tests.support.query_specs import NO_CONSUMER, NO_SPARK, TRIGGERS, spec
@@ -48,6 +50,9 @@ class Spark:
         self.started: list[EndableQuery] = []
         self.lag = 0
         self.guards = 0
+        self.committed = Offsets()
+        self.lost: str | None = None
+        self.noted: list[Offsets] = []
 
     def start(self, *_arguments: object) -> EndableQuery:
         """Start a query."""
@@ -75,13 +80,19 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
         "start_real_time": spark.start,
         "start_batches": spark.start,
         "remove_uncommitted": lambda *_: False,
-        "committed_offsets": lambda *_: Offsets(),
-        "end_offsets": lambda *_: (spark.lag,),
-        "unread_ends": lambda _consumer, _topic, ends, _read: ends,
         "learn_ids": lambda *_: None,
     }
     for name, replacement in replacements.items():
         monkeypatch.setattr(supervised_query, name, replacement)
+    topic: dict[str, Callable[..., Any]] = {
+        "committed_offsets": lambda *_: spark.committed,
+        "end_offsets": lambda *_: (spark.lag,),
+        "unread_ends": lambda _consumer, _topic, ends, _read: ends,
+    }
+    for name, replacement in topic.items():
+        monkeypatch.setattr(lag, name, replacement)
+    monkeypatch.setattr(LogNotes, "lost_records", lambda *_: spark.lost)
+    monkeypatch.setattr(LogNotes, "note", lambda _self, read: spark.noted.append(read))
     monkeypatch.setattr(
         lag, "end_offsets_of_topics", lambda _consumer, topics: dict.fromkeys(topics, (spark.lag,))
     )
@@ -190,8 +201,79 @@ def test_query_starts_again_only_when_what_it_has_sent_has_arrived(spark: Spark)
 def test_change_of_the_interval_waits_for_what_was_sent_only_if_something_was_read_since_the_commit(
     spark: Spark, uncommitted: int, started: int
 ) -> None:
-    query = polled(spark, replace(spec(), settles_in_s=60.0, idle_events=0))
+    query = polled(spark, replace(spec(), settles_in_s=60.0, idle_events=1_000))
     spark.lag = uncommitted
-    query.change_interval()
+    query.change_commits(Change.RARELY)
     assert len(spark.started) == started
     assert query.interval.is_long
+
+
+WAITS = replace(spec(), idle_events=0, triggers=replace(TRIGGERS, idle_interval_s=3_000))
+ALL_READ = Offsets({0: 0, 1: 0})
+
+
+def test_query_that_has_committed_everything_waits_without_spark_and_keeps_its_guard(spark: Spark) -> None:
+    query = polled(spark, WAITS)
+    assert query.phase is Phase.REAL_TIME, "it has not committed"
+
+    spark.committed = ALL_READ
+    query.change_commits(Change.WAIT)
+    query.poll()
+    assert (query.phase, spark.started[-1].isActive, spark.guards) == (Phase.WAITING, False, 1)
+    assert spark.noted == [ALL_READ], "records that are lost meanwhile are found"
+
+    spark.lag = 1
+    query.wake()
+    query.poll()
+    assert (query.phase, len(spark.started), query.restarts, spark.guards) == (Phase.REAL_TIME, 2, 0, 1)
+
+
+def test_query_whose_source_has_events_just_when_it_is_to_wait_starts_again(spark: Spark) -> None:
+    query = polled(spark, WAITS)
+    spark.committed, spark.lag = ALL_READ, 1
+    query.change_commits(Change.WAIT)
+    assert (query.phase, len(spark.started)) == (Phase.REAL_TIME, 2)
+
+
+def test_driver_that_starts_while_its_sources_are_quiet_starts_no_query(spark: Spark) -> None:
+    spark.committed = ALL_READ
+    query = polled(spark, WAITS)
+    assert (query.phase, spark.started, spark.guards) == (Phase.WAITING, [], 1)
+    query.stop()
+    assert (query.phase, spark.guards) == (Phase.STOPPED, 0)
+
+    assert polled(spark, replace(WAITS, idle_events=None)).phase is Phase.REAL_TIME, "its outputs would wait"
+    spark.lag = 1
+    assert polled(spark, WAITS).phase is Phase.REAL_TIME
+
+
+def test_query_that_waits_passes_its_guard_and_takes_it_back(spark: Spark) -> None:
+    spark.committed = ALL_READ
+    query = polled(spark, WAITS)
+    query.release()
+    assert (query.phase, spark.guards) == (Phase.STARTING, 0)
+    query.poll()
+    assert (query.phase, spark.guards) == (Phase.WAITING, 1)
+
+
+def test_query_that_fails_does_not_wait_before_it_has_recovered(
+    spark: Spark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervised_query, "FIRST_BACKOFF_S", 0.0)
+    spark.committed, spark.lag = ALL_READ, 1
+    query = polled(spark, WAITS)
+    spark.lag = 0
+    spark.end(ValueError("a task failed"))
+    query.poll()
+    query.poll()
+    assert (query.phase, len(spark.started)) == (Phase.REAL_TIME, 2)
+
+
+def test_query_that_waits_is_refused_when_its_topic_has_lost_records(spark: Spark) -> None:
+    spark.committed = ALL_READ
+    query = polled(spark, WAITS)
+    spark.lost = "events/0 ends at 3 now"
+    query.wake()
+    query.poll()
+    assert (query.phase, spark.started) == (Phase.REFUSED, [])
+    assert "events/0 ends at 3 now" in query.last_error

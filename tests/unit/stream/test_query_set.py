@@ -7,6 +7,8 @@ import pytest
 
 from include.stream.query_reports import Phase
 from include.stream.slot_planning import SlotRank
+from spark_jobs.streaming import query_set
+from spark_jobs.streaming.interval_changes import IntervalChanges
 from spark_jobs.streaming.query_set import NO_SLOTS, SETTLING_S, QuerySet
 from spark_jobs.streaming.query_spec import QuerySpec, StartRefusedError
 from spark_jobs.streaming.supervised_query import QueryFailedError, SupervisedQuery
@@ -66,6 +68,32 @@ def test_dead_letters_start_when_every_fold_has_caught_up_and_settled() -> None:
     driver.by_name["balance.dead-letter"].phase = Phase.REAL_TIME
     driver.by_name["balance/v1"].phase = Phase.CATCHING_UP
     assert driver.due == ["balance/v1", "balance.dead-letter"], "the query is not stopped"
+
+
+def test_dead_letters_start_at_once_where_every_fold_waits_for_events() -> None:
+    driver = Driver(DEAD_LETTERS, LIVE)
+    driver.by_name["balance/v1"].phase = Phase.WAITING
+    driver.by_name["balance/v1"]._started_s = time.monotonic()
+    assert driver.due == ["balance/v1", "balance.dead-letter"]
+
+
+@pytest.mark.parametrize("is_warm", [False, True])
+def test_one_fold_of_a_driver_that_is_not_warm_starts_although_all_wait(
+    monkeypatch: pytest.MonkeyPatch, *, is_warm: bool
+) -> None:
+    monkeypatch.setattr(IntervalChanges, "wake", lambda *_: False)
+    monkeypatch.setattr(IntervalChanges, "poll", lambda *_: None)
+    monkeypatch.setattr(query_set, "POLL_INTERVAL_S", 0.0)
+    fold = replace(LIVE, idle_events=0)
+    driver = Driver(fold, replace(fold, name="orders/v1"))
+    driver.queries.is_warm = is_warm
+    for query in driver.queries:
+        query.phase = Phase.WAITING
+    driver.queries.poll()
+
+    expected = [Phase.WAITING if is_warm else Phase.STARTING, Phase.WAITING]
+    assert [query.phase for query in driver.queries] == expected
+    assert driver.queries.is_warm == is_warm
 
 
 def test_dead_letters_do_not_wait_for_a_failing_candidate() -> None:

@@ -10,7 +10,7 @@ import pytest
 from include.declarations.load import read_model
 from include.read_models.balance.events import FundsAdded
 from include.settings import Settings
-from include.stream.query_reports import query_status
+from include.stream.query_reports import CONTINUOUS, query_status
 from include.versions.registry import VersionRegistry, change
 from include.versions.transitions import hand_over, register
 from tests.support.stream_process import EventSource, records_of, states
@@ -91,7 +91,7 @@ def test_new_revision_needs_no_restart_and_an_edited_one_is_refused(
         source.append(FundsAdded(customerId=customer, amount=Decimal(amount)) for _ in range(count))
 
     with stream_driver(settings):
-        wait_until(lambda: phase(settings, 1) == "real time", "version 1 is folded")
+        wait_until(lambda: phase(settings, 1) in CONTINUOUS, "version 1 is folded")
         append(2, "spender", "60.00")
         append(3)
         wait_until(
@@ -110,7 +110,7 @@ def test_new_revision_needs_no_restart_and_an_edited_one_is_refused(
         assert status is not None
         assert "fold revision 2 of allowances, and the module has only [1]: put it back" in status.last_error
         write_module(tmp_path, bonus=True)
-        wait_until(lambda: phase(settings, 2) == "real time", "revision 2 is loaded")
+        wait_until(lambda: phase(settings, 2) in CONTINUOUS, "revision 2 is loaded")
         append(1)
         wait_until(lambda: amounts(settings, 2) == {"saver": Decimal("40.40")}, "revision 2 is folded")
         wait_until(
@@ -133,7 +133,7 @@ def test_new_revision_needs_no_restart_and_an_edited_one_is_refused(
 
     write_module(tmp_path, bonus=True, plain="undefined()")
     with stream_driver(settings):
-        wait_until(lambda: phase(settings, 2) == "real time", "version 2 is resumed")
+        wait_until(lambda: phase(settings, 2) in CONTINUOUS, "version 2 is resumed")
         append(1)
         wait_until(lambda: amounts(settings, 2) == {"saver": Decimal("50.50")}, "version 2 is folded")
         assert "cannot be built (NameError: name 'undefined' is not defined)" in refusal_reason(1)

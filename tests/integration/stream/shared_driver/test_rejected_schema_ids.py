@@ -14,7 +14,7 @@ from include.kafka.registry.schema_rejections import Rejection, read_rejections
 from include.kafka.wire_format import header
 from include.read_models.balance.events import FundsAdded
 from include.settings import Settings
-from include.stream.query_reports import query_status
+from include.stream.query_reports import CONTINUOUS, query_status
 from spark_jobs.folding.schema_cache import LOOKUPS_BEFORE_OPEN
 from tests.support.faults.foreign_writers import decimal, payload, with_types
 from tests.support.http.local_http import HTTP
@@ -57,15 +57,15 @@ def register_unusable(settings: Settings, doc: str) -> list[int]:
 
 @pytest.fixture(scope="module")
 def driver(stream_stack: Settings) -> Iterator[SharedDriver]:
-    def is_in_real_time() -> bool:
+    def folds() -> bool:
         status = query_status(stream_stack.kafka.bootstrap_servers, "balance", 1)
-        return status is not None and status.phase == "real time"
+        return status is not None and status.phase in CONTINUOUS
 
     register_unusable(stream_stack, "At start")
     with SharedDriver(stream_stack) as driver:
         driver.ensure_running()
         # By then, it has registered all of its own schemas.
-        wait_until(is_in_real_time, "the driver folds in real time")
+        wait_until(folds, "the driver folds")
         yield driver
 
 

@@ -20,7 +20,7 @@ from include.read_models.balance.events import FundsAdded
 from include.settings import Settings
 from include.status.measurement import read_stream_status
 from include.stream.checkpoints import checkpoint_path
-from include.stream.query_reports import query_status
+from include.stream.query_reports import CONTINUOUS, query_status
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Stage
 from tests.support.faults.foreign_writers import ForeignWriter, decimal, timestamp, with_types
@@ -278,14 +278,14 @@ def test_driver_killed_in_real_time_mode_after_a_commit_can_catch_up_in_batches(
 ) -> None:
     commits = Path(checkpoint_path(settings.checkpoints, "balance", 1)) / "commits"
 
-    def is_in_real_time() -> bool:
+    def folds() -> bool:
         status = query_status(settings.kafka.bootstrap_servers, "balance", 1)
-        return status is not None and status.phase == "real time"
+        return status is not None and status.phase in CONTINUOUS
 
     def newest_commit() -> int:
         return max(int(path.name) for path in commits.glob("*") if path.name.isdigit())
 
-    wait_until(is_in_real_time, "the driver reports real time")
+    wait_until(folds, "the driver folds")
     source.append(ledger.random_events(300))
     wait_until(lambda: ledger.is_folded(settings), "folded in real time")
     last = newest_commit()

@@ -7,7 +7,7 @@ from typing import Any
 from include.kafka.record_ends import OpenTransaction
 from include.status.flow_status import QUIET_S, FlowKind, FlowStatus, SourceStatus, StreamStatus
 from include.stream.folded_offsets import EventTimeAhead
-from include.stream.query_reports import BatchProgress, QueryReport
+from include.stream.query_reports import BatchProgress, Phase, QueryReport
 from query_api.metrics.status_metrics import status_exposition, stream_exposition
 
 QUERY = QueryReport(
@@ -49,6 +49,17 @@ def test_every_metric_has_its_labels() -> None:
         f"foldlake_stream_query_restarts{{{query}}} 2.0",
         'foldlake_stream_query_failing_seconds{query="balance/v1"} 0.0',
     } <= set(lines(FOLD))
+
+
+def test_query_that_has_waited_since_the_driver_started_has_no_state_to_report() -> None:
+    started = replace(QUERY, phase=Phase.WAITING, last_batch=BatchProgress())
+    labels = '{phase="waiting for events",query="balance/v1"}'
+    found = lines(replace(FOLD, report=started))
+    assert f"foldlake_stream_query_restarts{labels} 2.0" in found
+    assert f"foldlake_stream_state_rows{labels} 0.0" not in found
+
+    since = replace(started, last_batch=BatchProgress(state_rows=42, finished_at="2026-11-29T10:00:00+00:00"))
+    assert f"foldlake_stream_state_rows{labels} 42.0" in lines(replace(FOLD, report=since))
 
 
 def test_routes_and_emissions_have_their_lag() -> None:

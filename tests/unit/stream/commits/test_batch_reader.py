@@ -72,6 +72,19 @@ def test_batch_is_reported_with_its_offsets_state_and_end() -> None:
     assert reader.last.finished_at == "2026-11-29T10:01:00+00:00"
 
 
+def test_commits_of_an_earlier_run_are_none_of_this_one() -> None:
+    reader, query = BatchReader("balance/v1"), Query()
+    assert reader.committed == {}
+    query.end_batch(3)
+    reader.read(query)
+    assert reader.committed == {0: 30}
+
+    # Its topic may have been created again meanwhile.
+    reader.begin()
+    assert reader.committed == {}
+    assert reader.last is not None, "what is reported until the next commit"
+
+
 def test_late_events_of_all_batches_between_two_readings_are_counted_once_and_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -1,16 +1,16 @@
-"""A query commits rarely while its source has no new events, and at the set interval soon after one has arrived."""
+"""A query without new events waits for some, one with few commits rarely, and every other one commits at the set interval."""
 
 from dataclasses import replace
 
 import pytest
 
-from include.stream.folded_offsets import COMMIT_S
 from spark_jobs.streaming.commits import commit_interval
 from spark_jobs.streaming.commits.commit_interval import (
     FIRST_HOLD,
     LONGEST_HOLD,
     MOST_REPEATED,
     RETURN_AFTER,
+    Change,
     CommitInterval,
 )
 from tests.support.query_specs import TRIGGERS, spec
@@ -35,94 +35,68 @@ def interval(idle_events: int | None) -> CommitInterval:
     return CommitInterval(replace(spec(), triggers=LARGE, idle_events=idle_events))
 
 
-def must_change_after(query: CommitInterval, clock: MovedClock, seconds: float, uncommitted: int) -> bool:
-    """Return whether the query must change after these seconds, all with this number of events; not before."""
-    for _ in range(int(seconds) - 1):
-        assert not query.must_change(uncommitted)
+def change_after(query: CommitInterval, clock: MovedClock, seconds: float, uncommitted: int) -> Change | None:
+    """Return the change that is due after these seconds, all with this number of events; none is due before."""
+    for _ in range(int(seconds)):
+        assert query.due_change(uncommitted) is None
         clock.now_s += 1
-    assert not query.must_change(uncommitted)
-    clock.now_s += 1
-    return query.must_change(uncommitted)
+    return query.due_change(uncommitted)
 
 
-def test_fold_without_events_commits_rarely_after_some_intervals(clock: MovedClock) -> None:
-    fold = interval(0)
-    assert fold.seconds == SET_S
-    assert must_change_after(fold, clock, HOLD_S, uncommitted=0)
+@pytest.mark.parametrize("idle_events", [0, MOST_REPEATED])
+def test_query_without_events_waits_for_some_after_some_intervals(
+    clock: MovedClock, idle_events: int
+) -> None:
+    query = interval(idle_events)
+    assert change_after(query, clock, HOLD_S, uncommitted=0) is Change.WAIT
 
-    fold.change()
-    assert fold.seconds == IDLE_S
-    clock.now_s += 10 * IDLE_S
-    assert not fold.must_change(0)
+    query.change(Change.WAIT)
+    assert (query.may_wait, query.seconds) == (True, SET_S)
 
 
 def test_one_event_starts_the_time_of_a_fold_again(clock: MovedClock) -> None:
     fold = interval(0)
     clock.now_s += HOLD_S - 1
-    assert not fold.must_change(1)
-    assert must_change_after(fold, clock, HOLD_S, uncommitted=0)
+    assert fold.due_change(1) is None
+    assert change_after(fold, clock, HOLD_S, uncommitted=0) is Change.WAIT
 
 
 def test_time_in_which_a_query_was_not_observed_does_not_count(clock: MovedClock) -> None:
     fold = interval(0)
-    assert not fold.must_change(0)
+    assert fold.due_change(0) is None
     clock.now_s += 10 * HOLD_S
-    assert must_change_after(fold, clock, HOLD_S, uncommitted=0)
+    assert change_after(fold, clock, HOLD_S, uncommitted=0) is Change.WAIT
 
 
-def test_fold_returns_to_the_set_interval_soon_after_an_event(clock: MovedClock) -> None:
+def test_fold_that_has_waited_runs_at_the_set_interval_whatever_arrives(clock: MovedClock) -> None:
     fold = interval(0)
-    fold.change()
-    clock.now_s += IDLE_S
-    assert must_change_after(fold, clock, SOON_S, uncommitted=1)
-
-    fold.change()
-    assert fold.seconds == SET_S
-
-
-def test_fold_with_a_long_set_interval_returns_before_it_is_taken_for_a_stalled_one(
-    clock: MovedClock,
-) -> None:
-    triggers = replace(LARGE, real_time_interval_s=500, idle_interval_s=5_000)
-    fold = CommitInterval(replace(spec(), triggers=triggers, idle_events=0))
-    fold.change()
-    assert must_change_after(fold, clock, COMMIT_S / 2, uncommitted=1)
+    fold.change(Change.WAIT)
+    fold.wake()
+    fold.begin(1, events_per_s=0.0)
+    assert (fold.may_wait, fold.seconds) == (False, SET_S)
+    for uncommitted in (0, 1, MOST_REPEATED + 1) * 10:
+        clock.now_s += 1
+        assert fold.due_change(uncommitted) is None
+        assert fold.due_change(uncommitted) is None
 
 
-def test_event_that_is_committed_in_time_changes_nothing(clock: MovedClock) -> None:
-    fold = interval(0)
-    fold.change()
-    for uncommitted in (0, 5) * 10:
-        assert not fold.must_change(uncommitted)
-        clock.now_s += SOON_S - 1
-
-
-@pytest.mark.parametrize("idle_events", [0, MOST_REPEATED])
-@pytest.mark.usefixtures("clock")
-def test_query_returns_at_once_before_it_would_repeat_too_many_events(idle_events: int) -> None:
-    query = interval(idle_events)
-    query.change()
-    assert not query.must_change(MOST_REPEATED)
-    assert query.must_change(MOST_REPEATED + 1)
-
-
-def test_fold_that_soon_had_events_again_stays_longer_at_the_set_interval(clock: MovedClock) -> None:
+def test_fold_that_soon_had_events_again_stays_longer_before_it_waits(clock: MovedClock) -> None:
     fold = interval(0)
     holds = []
     for _ in range(6):
         began_s = clock.now_s
-        while not fold.must_change(0):
+        while fold.due_change(0) is None:
             clock.now_s += 1
         holds.append((clock.now_s - began_s) / SET_S)
-        fold.change()
+        fold.change(Change.WAIT)
         clock.now_s += 1
-        fold.change()
+        fold.wake()
     assert holds == [FIRST_HOLD, 10, 20, 40, LONGEST_HOLD, LONGEST_HOLD]
 
-    fold.change()
+    fold.change(Change.WAIT)
     clock.now_s += LONGEST_HOLD * SET_S + 1
-    fold.change()
-    assert must_change_after(fold, clock, HOLD_S, uncommitted=0), "it was idle for long"
+    fold.wake()
+    assert change_after(fold, clock, HOLD_S, uncommitted=0) is Change.WAIT, "it was idle for long"
 
 
 def test_dead_letters_with_few_events_commit_rarely_from_the_start(clock: MovedClock) -> None:
@@ -134,36 +108,64 @@ def test_dead_letters_with_few_events_commit_rarely_from_the_start(clock: MovedC
     assert [query.seconds for query in (few, many, unknown, behind)] == [IDLE_S, SET_S, SET_S, SET_S]
 
     clock.now_s += IDLE_S
-    assert not few.must_change(6_000)
+    assert few.due_change(6_000) is None
     # At the set interval, ten events a second are 600.
-    assert not must_change_after(many, clock, HOLD_S, uncommitted=600)
-    assert many.must_change(0), "once nothing waits for a commit"
-    assert not must_change_after(unknown, clock, HOLD_S, uncommitted=601)
-    assert not unknown.must_change(0)
+    assert change_after(many, clock, HOLD_S, uncommitted=600) is None
+    assert many.due_change(0) is Change.RARELY, "once nothing waits for a commit"
+    assert change_after(unknown, clock, HOLD_S, uncommitted=601) is None
+    assert unknown.due_change(0) is None
 
 
 @pytest.mark.usefixtures("clock")
-def test_fold_starts_at_the_set_interval_also_after_a_failure() -> None:
-    fold = interval(0)
-    fold.begin(0, events_per_s=0.0)
-    assert fold.seconds == SET_S
-
-    fold.change()
-    fold.begin(0, events_per_s=0.0)
-    assert fold.seconds == IDLE_S, "the start that the change leads to"
-    fold.reset()
-    assert fold.seconds == SET_S
+def test_dead_letters_that_have_waited_commit_soon_to_wait_again() -> None:
+    query = interval(MOST_REPEATED)
+    query.change(Change.WAIT)
+    query.wake()
+    query.begin(1, events_per_s=0.0)
+    assert query.seconds == SET_S
 
 
-def test_interval_never_changes_where_a_restart_would_delay_outputs_or_the_setting_is_no_longer(
+def test_dead_letters_that_commit_rarely_wait_once_their_source_is_quiet(clock: MovedClock) -> None:
+    query = interval(MOST_REPEATED)
+    query.change(Change.RARELY)
+    assert query.seconds == IDLE_S
+    assert change_after(query, clock, HOLD_S, uncommitted=1) is None
+    assert change_after(query, clock, HOLD_S, uncommitted=0) is Change.WAIT
+
+
+@pytest.mark.usefixtures("clock")
+def test_dead_letters_return_at_once_before_they_would_repeat_too_many_events() -> None:
+    query = interval(MOST_REPEATED)
+    query.change(Change.RARELY)
+    assert query.due_change(MOST_REPEATED) is None
+    assert query.due_change(MOST_REPEATED + 1) is Change.AS_SET
+
+    query.change(Change.AS_SET)
+    assert query.seconds == SET_S
+
+
+@pytest.mark.usefixtures("clock")
+def test_query_commits_at_the_set_interval_after_a_failure() -> None:
+    query = interval(MOST_REPEATED)
+    query.change(Change.RARELY)
+    query.begin(0, events_per_s=1_000.0)
+    assert query.seconds == IDLE_S, "the start that the change leads to"
+    query.reset()
+    assert query.seconds == SET_S
+
+
+def test_nothing_changes_where_a_restart_would_delay_outputs_or_the_long_interval_is_no_longer(
     clock: MovedClock,
 ) -> None:
     route = interval(None)
     triggers = replace(LARGE, idle_interval_s=SET_S)
     fold = CommitInterval(replace(spec(), triggers=triggers, idle_events=0))
+    assert not route.may_wait
+    assert not fold.may_wait
     clock.now_s += 10 * HOLD_S
-    assert not route.must_change(0)
-    assert not fold.must_change(0)
+    for _ in range(2):
+        assert (route.due_change(0), fold.due_change(0)) == (None, None)
+        clock.now_s += 1
 
 
 def test_small_threshold_for_catching_up_limits_what_dead_letters_leave_uncommitted(
@@ -173,4 +175,4 @@ def test_small_threshold_for_catching_up_limits_what_dead_letters_leave_uncommit
     query = CommitInterval(replace(spec(), triggers=triggers, idle_events=MOST_REPEATED))
     query.begin(0, events_per_s=0.5)
     assert query.seconds == IDLE_S
-    assert must_change_after(query, clock, SOON_S, uncommitted=1_001)
+    assert change_after(query, clock, SOON_S, uncommitted=1_001) is Change.AS_SET

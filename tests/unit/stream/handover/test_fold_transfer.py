@@ -93,6 +93,27 @@ def test_the_next_fold_waits_until_the_one_before_has_settled(
     assert not folds[1].is_passed
 
 
+def test_folds_that_wait_for_events_are_passed_at_once_and_before_those_that_run(
+    giver: FoldGiver, folds: list[Fold], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fold_transfer, "SETTLING_S", 3600.0)
+    running, *waiting = Fold(tmp_path, "c"), *folds
+    for fold in waiting:
+        fold.phase = Phase.WAITING
+
+    giver.step([running, *waiting])
+    assert [fold.is_passed for fold in waiting] == [True, True]
+    assert not running.is_passed
+    assert query_transfer.passed(tmp_path, FROM_HERE) == {"a", "b"}
+
+    waiting[0].take()
+    giver.step([running, *waiting])
+    assert not running.is_passed, "the new driver has not taken the second one"
+    waiting[1].take()
+    giver.step([running, *waiting])
+    assert running.is_passed, "nothing has to settle"
+
+
 @pytest.mark.parametrize("wait_s", [0.0, 3600.0])
 def test_a_busy_fold_is_passed_a_moment_after_it_has_committed(
     giver: FoldGiver, folds: list[Fold], monkeypatch: pytest.MonkeyPatch, wait_s: float
@@ -107,7 +128,7 @@ def test_a_busy_fold_is_passed_a_moment_after_it_has_committed(
     giver.step(folds)
     assert not busy.is_passed
 
-    busy.committed_offsets = Offsets({0: 5})
+    busy.checkpoint.offsets = Offsets({0: 5})
     busy.behind = 0
     giver.step(folds)
 
