@@ -26,13 +26,13 @@ from stack.supervision.process import Process
 from stack.supervision.supervisor import Supervisor
 
 STREAM_DRIVER = "stream-driver"
-DECLARATIONS = "declarations"
+DECLARATIONS, CODE, COMMAND = "declarations", "code", "command"
 START, REPLACE, STOP, KEEP = "start", "replace", "stop", "keep"
 
 
 @dataclass(frozen=True)
 class PlannedProcess:
-    """A process and what would become of it; `reasons`: settings by variable, `declarations` or `command`."""
+    """A process and what would become of it; `reasons`: settings by variable, `declarations`, `code` or `command`."""
 
     name: str
     action: str
@@ -55,13 +55,12 @@ def plan(settings: Settings, only: Collection[str] = ()) -> list[PlannedProcess]
         if name in (only or lifecycle.COMPONENTS)
         for process in module.processes(settings)
     }
-    ordered += [
-        (process.start_order, _planned(settings, process, pids.get(process.name), secrets_file))
-        for process in processes
-        if process.name in chosen
-    ]
-    if stream.STREAM_SUPERVISOR in chosen:
-        ordered += [(stream.UPDATE_ORDER, driver) for driver in _driver(settings)]
+    for process in processes:
+        if process.name in chosen:
+            planned = _planned(settings, process, pids.get(process.name), secrets_file)
+            ordered.append((process.start_order, planned))
+            if process.name == stream.STREAM_SUPERVISOR:
+                ordered += _driver(settings, planned)
     return [planned for _, planned in sorted(ordered, key=itemgetter(0))]
 
 
@@ -101,7 +100,7 @@ def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[s
     for part in ("environment", "secrets"):
         found += _changed(before.get(part, {}), after[part])
     return tuple(found) + tuple(
-        part for part in (DECLARATIONS, "command") if before.get(part) != after.get(part)
+        part for part in (DECLARATIONS, CODE, COMMAND) if before.get(part) != after.get(part)
     )
 
 
@@ -109,12 +108,15 @@ def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> Sequence[st
     return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
 
 
-def _driver(settings: Settings) -> list[PlannedProcess]:
-    """Return the running stream driver; Airflow requests one that does not run."""
+def _driver(settings: Settings, supervisor: PlannedProcess) -> list[tuple[int, PlannedProcess]]:
+    """Return the running stream driver with its order; Airflow requests one that does not run. A new supervisor comes with a new driver."""
     present = driver_configuration.read(settings.home)
     if present is None or stream_driver.running(settings.home) is None:
         return []
     reasons = tuple(_changed(present.environment, serving_environment(settings)))
     if present.declarations != declarations_digest(settings.declaration_folders):
         reasons += (DECLARATIONS,)
-    return [PlannedProcess(STREAM_DRIVER, REPLACE if reasons else KEEP, reasons)]
+    is_released = supervisor.action == REPLACE
+    order = stream.START_ORDER if is_released else stream.UPDATE_ORDER
+    action = REPLACE if reasons or is_released else KEEP
+    return [(order, PlannedProcess(STREAM_DRIVER, action, reasons + supervisor.reasons))]

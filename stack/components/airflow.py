@@ -18,6 +18,8 @@ from stack.supervision.process import Process
 from stack.tools import Tools
 
 START_ORDER = 30
+# What its processes run, and what its tasks start.
+CODE = ("dags", "include", "spark_jobs", "stack", "requirements.txt", "requirements-stream.txt")
 
 
 class AirflowSetupError(FoldlakeError):
@@ -115,6 +117,7 @@ def processes(settings: Settings) -> list[Process]:
             environment=common,
             ready_timeout_s=240,
             stop_timeout_s=30,
+            code=CODE,
         )
 
     # The API server reads the log files directly: no log server is needed.

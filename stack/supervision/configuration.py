@@ -17,6 +17,7 @@ from include.declarations.event_types.event_schemas import READ_MODELS
 from include.files import PRIVATE_FILE, PRIVATE_UMASK, write_atomically
 from include.settings import CHECKOUT, Settings, serving_environment, settings_environment
 from stack.supervision import exec_process, socket_holder
+from stack.supervision.code_digest import code_digest
 from stack.supervision.process import Process
 from stack.tools import Tools
 
@@ -195,7 +196,7 @@ def _command(settings: Settings, process: Process, description: Path) -> str:
 
 
 def describe(settings: Settings, process: Process, secrets_file: SecretsFile) -> dict[str, object]:
-    """Return the command and the environment of a process for `exec_process`, with digests of secrets and declarations."""
+    """Return the command and the environment of a process for `exec_process`, with digests of secrets, declarations and code."""
     plain, secrets = split_secrets(settings, _environment(settings, process))
     described: dict[str, object] = {
         "name": process.name,
@@ -205,6 +206,8 @@ def describe(settings: Settings, process: Process, secrets_file: SecretsFile) ->
     }
     if process.reads_declarations:
         described["declarations"] = declarations_digest(settings.declaration_folders)
+    if process.code:
+        described["code"] = code_digest(process.code)
     return described
 
 

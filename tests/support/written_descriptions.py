@@ -14,5 +14,5 @@ def written_descriptions(settings: Settings, processes: Iterable[Process]) -> di
     descriptions = write_configuration(settings, processes)
     configuration = configuration_path(settings.home).read_text(encoding="utf-8")
     # Those of held servers are in a link.
-    assert all(str(descriptions[one.name]) in configuration for one in processes if one.listen is None)
+    assert all(str(descriptions[one.name]) in configuration for one in processes if one.held is None)
     return descriptions
