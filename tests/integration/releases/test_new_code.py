@@ -3,14 +3,15 @@
 import os
 import signal
 import threading
+import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import psutil
 import pytest
 
 from include.settings import Settings
-from include.stream import driver_launch
+from include.stream import driver_launch, query_transfer
 from stack.components.stream import STREAM_SUPERVISOR
 from stack.launchers import stream_driver
 from stack.launchers.supervisor_replacement import successor
@@ -152,26 +153,89 @@ def test_a_release_in_another_folder_replaces_every_process_without_a_failed_req
     )
 
 
-def test_the_new_supervisor_goes_on_if_the_present_one_is_killed(
-    another: Release, stack: Settings, traffic: Traffic
+def present_supervisor(settings: Settings) -> int:
+    return servers_of(settings, STREAM_SUPERVISOR)[0].pid
+
+
+def new_supervisor(settings: Settings) -> int:
+    return servers_of(settings, STREAM_SUPERVISOR)[-1].pid
+
+
+def present_driver(settings: Settings) -> int:
+    found = stream_driver.running(settings.home)
+    assert found is not None
+    return found.pid
+
+
+def new_driver(settings: Settings) -> int:
+    found = successor(settings.home)
+    assert found is not None
+    return found.pid
+
+
+def holder(settings: Settings) -> int:
+    found = Supervisor(settings).states()[STREAM_SUPERVISOR].pid
+    assert found is not None
+    return found
+
+
+def is_launched(settings: Settings) -> bool:
+    found = successor(settings.home)
+    return found is not None and found.pid != 0
+
+
+def is_ready(settings: Settings) -> bool:
+    found = successor(settings.home)
+    return found is not None and found.is_ready
+
+
+def is_passing(settings: Settings) -> bool:
+    return query_transfer.read(settings.home) is not None
+
+
+@pytest.mark.parametrize(
+    ("victim", "moment"),
+    [
+        pytest.param(present_supervisor, is_ready, id="the present supervisor when the new driver is ready"),
+        *(
+            pytest.param(*case, id=name, marks=pytest.mark.endurance)
+            for name, case in {
+                "the present supervisor before the new driver is ready": (present_supervisor, is_launched),
+                "the present supervisor while folds are passed": (present_supervisor, is_passing),
+                "the present driver before the new one is ready": (present_driver, is_launched),
+                "the present driver when the new one is ready": (present_driver, is_ready),
+                "the present driver while folds are passed": (present_driver, is_passing),
+                "the new supervisor before its driver is ready": (new_supervisor, is_launched),
+                "the new supervisor while folds are passed": (new_supervisor, is_passing),
+                "the new driver before it is ready": (new_driver, is_launched),
+                "the new driver while folds are passed": (new_driver, is_passing),
+                "the holder while folds are passed": (holder, is_passing),
+            }.items()
+        ),
+    ],
+)
+def test_a_kill_leaves_one_driver_that_folds(
+    another: Release,
+    stack: Settings,
+    traffic: Traffic,
+    victim: Callable[[Settings], int],
+    moment: Callable[[Settings], bool],
 ) -> None:
     def kill() -> None:
-        wait_until(
-            lambda: (found := successor(stack.home)) is not None and found.is_ready,
-            "the new driver is ready",
-            TIMEOUT_S,
-            0.02,
-        )
-        os.kill(servers_of(stack, STREAM_SUPERVISOR)[0].pid, signal.SIGKILL)
+        wait_until(lambda: moment(stack), "the moment has come", TIMEOUT_S, 0.02)
+        os.kill(victim(stack), signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()
-    with traffic.running(), changed(another, "spark_jobs/streaming/stream_driver.py", "\n# changed\n"):
-        another.run(stack, "up", "--only", "stream")
-        new = successor(stack.home)
-    killer.join()
+    # Each time other code, also after an `up` that has failed.
+    lines = f"\n# {uuid.uuid4()}\n"
+    with traffic.running(), changed(another, "spark_jobs/streaming/stream_driver.py", lines):
+        # It fails if the new supervisor or driver is killed.
+        with suppress(AssertionError):
+            another.run(stack, "up", "--only", "stream")
+        killer.join()
+        wait_until(lambda: successor(stack.home) is None, "one supervisor is left", TIMEOUT_S)
 
-    assert new is None
-    assert len(servers_of(stack, STREAM_SUPERVISOR)) == 1
+    wait_until(lambda: len(servers_of(stack, STREAM_SUPERVISOR)) == 1, "the other one has ended", TIMEOUT_S)
     traffic.settle()
     assert traffic.failed == []
