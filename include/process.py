@@ -5,6 +5,7 @@ Standard library only.
 
 import ctypes
 import os
+import select
 import signal
 import sys
 import threading
@@ -19,6 +20,8 @@ PR_SET_PDEATHSIG = 1
 # names as well: stack/supervision/socket_holder.py.
 READY_PIPE = "STACK_READY_PIPE"
 DRAIN_PIPE = "STACK_DRAIN_PIPE"
+# That with the path of the file that describes the process: stack/supervision/exec_process.py.
+DESCRIPTION = "STACK_DESCRIPTION"
 # How often the parent is checked where prctl does not exist.
 POLL_INTERVAL_S = 0.5
 # The environment variable with the id of the process that launched this one.
@@ -54,6 +57,17 @@ def launcher_pid() -> int:
     Given by the launcher itself: if it is killed while Python starts, its id is no longer the parent's.
     """
     return int(os.environ.pop(LAUNCHER, os.getppid()))
+
+
+def report_ready() -> None:
+    """Report to the launcher that this process is ready to replace another one."""
+    os.write(int(os.environ[READY_PIPE]), b"ready\n")
+
+
+def is_replaced() -> bool:
+    """Whether another process is ready, and waits for the end of this one."""
+    pipe = os.environ.get(DRAIN_PIPE)
+    return pipe is not None and bool(select.select([int(pipe)], [], [], 0)[0])
 
 
 def forks_die_with_this_process() -> None:

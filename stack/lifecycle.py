@@ -22,7 +22,8 @@ from stack.supervision.supervisor import Changes, Supervisor, remove_run_files
 
 # Each name is a module of stack/components with the functions `prepare(settings)` and `processes(settings)`, and
 # optionally `check(settings)`, which raises before anything is started, `after_start(settings)` and `before_stop(settings)`, and
-# `update(settings, listener)`, which is called before processes with a higher start order than UPDATE_ORDER are started or replaced.
+# `update(settings, listener)`, which is called before processes with a higher start order than UPDATE_ORDER are started or replaced, unless
+# a process of the component is replaced by one that gets ready beside it.
 # The value is the settings variable for an external server; if it is set, the embedded server is not started.
 COMPONENTS = {
     "kafka": "kafka_bootstrap",
@@ -150,7 +151,12 @@ def _start_in_order(
     owned = [(process, name) for name, module in components.items() for process in module.processes(settings)]
     owned.sort(key=lambda pair: pair[0].start_order)
     changed = changes.changed | changes.outdated.keys()
-    updates = {name: module for name, module in components.items() if hasattr(module, "update")}
+    replaced = {name for process, name in owned if process.name in changes.outdated}
+    updates = {
+        name: module
+        for name, module in components.items()
+        if hasattr(module, "update") and name not in replaced
+    }
     for start_order, group in groupby(owned, key=lambda pair: pair[0].start_order):
         for name in [name for name, module in updates.items() if start_order > module.UPDATE_ORDER]:
             prepared[name].result()

@@ -27,7 +27,7 @@ from stack.supervision.supervisor import Supervisor
 
 STREAM_DRIVER = "stream-driver"
 AIRFLOW_TASKS = "airflow-tasks"
-DECLARATIONS = "declarations"
+DECLARATIONS, CODE, COMMAND = "declarations", "code", "command"
 START, REPLACE, STOP, KEEP = "start", "replace", "stop", "keep"
 # What reads its settings when it starts.
 NEXT_START = "later"
@@ -35,7 +35,7 @@ NEXT_START = "later"
 
 @dataclass(frozen=True)
 class PlannedProcess:
-    """A process and what would become of it; `reasons`: settings by variable, `declarations` or `command`."""
+    """A process and what would become of it; `reasons`: settings by variable, `declarations`, `code` or `command`."""
 
     name: str
     action: str
@@ -58,15 +58,14 @@ def plan(settings: Settings, only: Collection[str] = ()) -> list[PlannedProcess]
         if name in (only or lifecycle.COMPONENTS)
         for process in module.processes(settings)
     }
-    ordered += [
-        (process.start_order, _planned(settings, process, pids.get(process.name), secrets_file))
-        for process in processes
-        if process.name in chosen
-    ]
+    for process in processes:
+        if process.name in chosen:
+            planned = _planned(settings, process, pids.get(process.name), secrets_file)
+            ordered.append((process.start_order, planned))
+            if process.name == stream.STREAM_SUPERVISOR:
+                ordered += _driver(settings, planned)
     if any(process.name in chosen and pids.get(process.name) for process in airflow.processes(settings)):
         ordered += [(airflow.UPDATE_ORDER, tasks) for tasks in _tasks(settings)]
-    if stream.STREAM_SUPERVISOR in chosen:
-        ordered += [(stream.UPDATE_ORDER, driver) for driver in _driver(settings)]
     return [planned for _, planned in sorted(ordered, key=itemgetter(0))]
 
 
@@ -106,7 +105,7 @@ def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[s
     for part in ("environment", "secrets"):
         found += _changed(before.get(part, {}), after[part])
     return tuple(found) + tuple(
-        part for part in (DECLARATIONS, "command") if before.get(part) != after.get(part)
+        part for part in (DECLARATIONS, CODE, COMMAND) if before.get(part) != after.get(part)
     )
 
 
@@ -122,12 +121,15 @@ def _tasks(settings: Settings) -> list[PlannedProcess]:
     return [PlannedProcess(AIRFLOW_TASKS, NEXT_START, reasons)] if reasons else []
 
 
-def _driver(settings: Settings) -> list[PlannedProcess]:
-    """Return the running stream driver; Airflow requests one that does not run."""
+def _driver(settings: Settings, supervisor: PlannedProcess) -> list[tuple[int, PlannedProcess]]:
+    """Return the running stream driver with its order; Airflow requests one that does not run. A new supervisor comes with a new driver."""
     present = driver_configuration.read(settings.home)
     if present is None or stream_driver.running(settings.home) is None:
         return []
     reasons = tuple(_changed(present.environment, serving_environment(settings)))
     if present.declarations != declarations_digest(settings.declaration_folders):
         reasons += (DECLARATIONS,)
-    return [PlannedProcess(STREAM_DRIVER, REPLACE if reasons else KEEP, reasons)]
+    is_released = supervisor.action == REPLACE
+    order = stream.START_ORDER if is_released else stream.UPDATE_ORDER
+    action = REPLACE if reasons or is_released else KEEP
+    return [(order, PlannedProcess(STREAM_DRIVER, action, reasons + supervisor.reasons))]

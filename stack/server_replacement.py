@@ -24,21 +24,24 @@ def replace_server(
     Raises:
         StartError: the new server has failed, or was not ready in time; the present one stays.
     """
+    assert process.held is not None  # noqa: S101 - it is replaced
     listener(Progress(process.name, "getting ready", 0))
+    process.held.before(description)
+    stop_timeout_s = process.stop_timeout_s + process.held.takeover_s
     held, holder = held_files(home, process.name), _pid(supervisor, process)
     request = {
         "id": secrets.token_hex(8),
         "description": str(description),
         "must_serve": process.is_serving is not None and process.is_serving(),
         "ready_timeout_s": process.ready_timeout_s,
-        "stop_timeout_s": process.stop_timeout_s,
+        "stop_timeout_s": stop_timeout_s,
     }
     socket_holder.write(held.request, request)
 
     def is_over() -> bool:
         return held.pending() is None or _pid(supervisor, process) != holder
 
-    timeout_s = process.ready_timeout_s + process.stop_timeout_s + SLACK_S
+    timeout_s = process.ready_timeout_s + stop_timeout_s + SLACK_S
     wait_for(is_over, timeout_s=timeout_s, poll_s=POLL_INTERVAL_S)
     result = socket_holder.read(held.result)
     if result.get("id") != request["id"]:

@@ -58,6 +58,16 @@ class DriverConfiguration:
 
 
 @dataclass(frozen=True)
+class NextConfiguration(DriverConfiguration):
+    """The configuration for the driver of a stream supervisor that gets ready; the present one does not read it.
+
+    supervisor: the file that defines this stream supervisor.
+    """
+
+    supervisor: str
+
+
+@dataclass(frozen=True)
 class HandoverReport:
     """What has become of the change with this request.
 
@@ -84,13 +94,39 @@ def request(settings: Settings, declarations: str) -> DriverConfiguration:
     """Request a driver with these settings and declarations, and return this configuration."""
     wanted = DriverConfiguration(uuid.uuid4().hex, serving_environment(settings), declarations)
     with _lock(settings.home):
-        _write(settings.home, wanted)
+        _write(configuration_path(settings.home), wanted)
+        _next_path(settings.home).unlink(missing_ok=True)
     return wanted
 
 
 def read(home: Path) -> DriverConfiguration | None:
     """Return the configuration that was requested last; None if there is none."""
     return read_record(DriverConfiguration, configuration_path(home))
+
+
+def request_for(settings: Settings, declarations: str, supervisor: str) -> DriverConfiguration:
+    """Request a driver of a stream supervisor that is to replace the present one, and is defined by the file `supervisor`."""
+    wanted = NextConfiguration(uuid.uuid4().hex, serving_environment(settings), declarations, supervisor)
+    with _lock(settings.home):
+        _write(_next_path(settings.home), wanted)
+    return wanted
+
+
+def read_next(home: Path, supervisor: str) -> DriverConfiguration | None:
+    """Return the configuration for the driver of this stream supervisor; None if there is none."""
+    found = read_record(NextConfiguration, _next_path(home))
+    if found is None or found.supervisor != supervisor:
+        return None
+    return DriverConfiguration(found.request, found.environment, found.declarations)
+
+
+def adopt_next(home: Path, supervisor: str) -> None:
+    """Make the configuration for this stream supervisor, if there is one, the requested one: it has replaced the one before."""
+    with _lock(home):
+        wanted = read_next(home, supervisor)
+        if wanted is not None:
+            _write(configuration_path(home), wanted)
+            _next_path(home).unlink()
 
 
 def reject(home: Path, failed: str, kept: DriverConfiguration | None) -> None:
@@ -102,7 +138,7 @@ def reject(home: Path, failed: str, kept: DriverConfiguration | None) -> None:
         if kept is None:
             configuration_path(home).unlink()
         else:
-            _write(home, replace(kept, request=""))
+            _write(configuration_path(home), replace(kept, request=""))
 
 
 def read_report(home: Path) -> HandoverReport | None:
@@ -121,9 +157,19 @@ def write_report(home: Path, report: HandoverReport) -> None:
     write_atomically(_report_path(home), json.dumps(asdict(report), indent=1))
 
 
+def remove(home: Path) -> None:
+    """Remove the configuration: no stream supervisor runs."""
+    for path in (configuration_path(home), _next_path(home)):
+        path.unlink(missing_ok=True)
+
+
 def configuration_path(home: Path) -> Path:
     """Return the file with the configuration."""
     return home / "stream" / "configuration.json"
+
+
+def _next_path(home: Path) -> Path:
+    return home / "stream" / "next-configuration.json"
 
 
 def _report_path(home: Path) -> Path:
@@ -134,6 +180,5 @@ def _lock(home: Path) -> AbstractContextManager[None]:
     return file_lock(configuration_path(home).with_suffix(".lock"), wait_s=LOCK_WAIT_S)
 
 
-def _write(home: Path, configuration: DriverConfiguration) -> None:
-    content = json.dumps(asdict(configuration), indent=1)
-    write_atomically(configuration_path(home), content, mode=PRIVATE_FILE)
+def _write(path: Path, configuration: DriverConfiguration) -> None:
+    write_atomically(path, json.dumps(asdict(configuration), indent=1), mode=PRIVATE_FILE)

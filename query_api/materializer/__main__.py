@@ -5,12 +5,11 @@ The embedded stack starts it beside the present one, which it replaces. See deci
 
 import logging
 import os
-import select
 import signal
 import sys
 
 from include.errors import FoldlakeError
-from include.process import DRAIN_PIPE, READY_PIPE, die_with_parent, launcher_pid
+from include.process import READY_PIPE, die_with_parent, is_replaced, launcher_pid, report_ready
 from include.settings import Settings
 from query_api.materializer.node_materializer import Materializer
 
@@ -28,23 +27,17 @@ def main() -> int:
     if is_held:
         die_with_parent(launcher_pid())
     try:
-        materializer = Materializer(Settings(), is_replaced=_is_replaced)
+        materializer = Materializer(Settings(), is_replaced=is_replaced)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: materializer.stop())
         materializer.observe()
         if is_held:
-            os.write(int(os.environ[READY_PIPE]), b"ready\n")
+            report_ready()
         materializer.run(waits=is_held)
     except FoldlakeError as error:
         log.error("%s", error)  # noqa: TRY400 - operators need the message, not a traceback
         return 1
     return 0
-
-
-def _is_replaced() -> bool:
-    """Whether another materializer of this node is ready, and waits for the end of this one."""
-    pipe = os.environ.get(DRAIN_PIPE)
-    return pipe is not None and bool(select.select([int(pipe)], [], [], 0)[0])
 
 
 if __name__ == "__main__":

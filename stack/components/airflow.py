@@ -23,6 +23,8 @@ from stack.tools import Tools
 START_ORDER = 30
 # After the query nodes: if one is not replaced, the tasks keep their settings as well.
 UPDATE_ORDER = 25
+# What its processes run, and what its tasks start.
+CODE = ("dags", "include", "spark_jobs", "stack", "requirements.txt", "requirements-stream.txt")
 
 
 class AirflowSetupError(FoldlakeError):
@@ -142,6 +144,7 @@ def processes(settings: Settings) -> list[Process]:
             ready_timeout_s=240,
             stop_timeout_s=30,
             settings_file=settings_file(settings.home),
+            code=CODE,
         )
 
     # The API server reads the log files directly: no log server is needed.

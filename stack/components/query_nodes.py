@@ -18,6 +18,8 @@ from stack.tools import Tools
 START_ORDER = 20
 # A materializer publishes its state every second.
 MATERIALIZER_AGE_S = 5.0
+# What both processes of a node run.
+CODE = ("include", "query_api", "requirements.txt")
 
 
 def check(settings: Settings) -> None:
@@ -85,6 +87,7 @@ def _node_processes(node: Settings) -> list[Process]:
         unit=node.node.name,
         reads_job_settings=False,
         reads_declarations=True,
+        code=CODE,
         held=Held(),
     )
     http = Process(
@@ -100,6 +103,7 @@ def _node_processes(node: Settings) -> list[Process]:
         is_serving=lambda: _is_ok(node.node.port, "readyz"),
         reads_job_settings=False,
         reads_declarations=True,
+        code=CODE,
         held=Held(node.node.bind, node.node.http_workers),
     )
     # A new server answers from the store while one materializer takes over from the other.

@@ -1,4 +1,4 @@
-"""The stream driver's supervisor, the change of the driver's configuration, and the graceful stop of the stream."""
+"""The stream supervisor, which a new release replaces, the change of the driver's configuration, and the graceful stop of the stream."""
 
 import time
 from contextlib import suppress
@@ -17,11 +17,23 @@ from stack.launchers import stream_driver, stream_supervisor
 from stack.launchers.driver_handover import READY_TIMEOUT_S, TRANSFER_TIMEOUT_S
 from stack.readiness import Listener, Progress
 from stack.supervision.configuration import declarations_digest
-from stack.supervision.process import Process
+from stack.supervision.process import Held, Process
 from stack.tools import Tools
 
 STREAM_SUPERVISOR = "stream-supervisor"
 START_ORDER = 30
+# What the stream supervisor and the driver run.
+CODE = (
+    "include",
+    "spark_jobs",
+    "stack/launchers",
+    "stack/components/stream_process.py",
+    "stack/provisioning/layout.py",
+    "stack/tools.py",
+    "stack/jars.lock",
+    "requirements.txt",
+    "requirements-stream.txt",
+)
 # After Kafka and the registry, before the query nodes: they keep their configuration if the new driver fails.
 UPDATE_ORDER = 10
 # The time limit for the driver's task to end.
@@ -29,7 +41,6 @@ RUN_END_TIMEOUT_S = 15.0
 POLL_INTERVAL_S = 0.2
 # Airflow's API server does not answer for several seconds while it serves a task's first request.
 FIRST_ANSWER_S = 60.0
-
 
 # Longer than the stream supervisor waits for a new driver, and for the present one to pass its folds.
 HANDOVER_TIMEOUT_S = READY_TIMEOUT_S + TRANSFER_TIMEOUT_S + 60.0
@@ -51,9 +62,10 @@ class HandoverError(FoldlakeError):
 
 
 def prepare(settings: Settings) -> None:
-    """Create the folder of the driver's files, and write the driver's configuration."""
+    """Create the folder of the driver's files, and write the driver's configuration if no stream supervisor follows it yet."""
     stream_driver.directory(settings.home).mkdir(parents=True, exist_ok=True)
-    _request(settings)
+    if not stream_supervisor.is_running(settings.home):
+        _request(settings)
 
 
 def update(settings: Settings, listener: Listener) -> None:
@@ -61,10 +73,9 @@ def update(settings: Settings, listener: Listener) -> None:
 
     Raises HandoverError.
     """
-    # Again: a new driver may have failed since, for example because Kafka was being replaced.
-    wanted = _request(settings)
     if not stream_supervisor.is_running(settings.home):
         return
+    wanted = _request(settings)
     began_s = time.monotonic()
 
     def show(_waited_s: float) -> None:
@@ -106,20 +117,7 @@ def _wait_until_folding(settings: Settings, request: str) -> None:
 
     def is_folding() -> bool:
         _outcome(settings.home, request)
-        driver = stream_driver.running(settings.home)
-        python = None if driver is None else driver.python()
-        try:
-            queries = read_queries(settings.kafka.bootstrap_servers)
-        except KafkaUnavailableError:
-            return False
-        phases = {
-            query.phase
-            for query in queries
-            if python is not None and query.is_running and query.driver_pid == python.pid
-            # Dead letters wait until everything is folded, which may take long.
-            if query.query != dead_letter_topic(query.source_topic)
-        }
-        return bool(phases & FOLDING) and Phase.STARTING not in phases
+        return _is_folding(settings)
 
     if not wait_for(is_folding, timeout_s=FOLD_TIMEOUT_S, poll_s=POLL_INTERVAL_S):
         raise HandoverError(
@@ -127,12 +125,40 @@ def _wait_until_folding(settings: Settings, request: str) -> None:
         )
 
 
+def _is_folding(settings: Settings) -> bool:
+    """Whether all queries of the driver have started, and one folds."""
+    driver = stream_driver.running(settings.home)
+    python = None if driver is None else driver.python()
+    if python is None:
+        return False
+    try:
+        queries = read_queries(settings.kafka.bootstrap_servers)
+    except KafkaUnavailableError:
+        return False
+    phases = {
+        query.phase
+        for query in queries
+        if query.is_running and query.driver_pid == python.pid
+        # Dead letters wait until everything is folded, which may take long.
+        if query.query != dead_letter_topic(query.source_topic)
+    }
+    return bool(phases & FOLDING) and Phase.STARTING not in phases
+
+
 def processes(settings: Settings) -> list[Process]:
-    """Return the stream supervisor. It starts beside Airflow, whose task tells it which driver is wanted."""
+    """Return the stream supervisor. It starts beside Airflow, whose task tells it which driver is wanted.
+
+    One with new code gets a driver ready beside the present one, and takes over when that has passed its folds.
+    """
+
+    def request_driver(description: Path) -> None:
+        digest = declarations_digest(settings.declaration_folders)
+        driver_configuration.request_for(settings, digest, str(description))
+
     return [
         Process(
             name=STREAM_SUPERVISOR,
-            command=(str(Tools(settings.tools).main_python), "-m", "stack.launchers.stream_supervisor"),
+            command=(str(Tools(settings.tools).main_python), "-m", "stack.components.stream_process"),
             start_order=START_ORDER,
             is_ready=lambda: stream_supervisor.is_running(settings.home),
             # The settings are in the driver's configuration: a change does not restart the stream supervisor, with which the driver ends.
@@ -143,7 +169,11 @@ def processes(settings: Settings) -> list[Process]:
             },
             # Longer than the driver's own time limit.
             stop_timeout_s=int(stream_supervisor.STOP_TIMEOUT_S) + 10,
+            ready_timeout_s=int(READY_TIMEOUT_S) + 60,
+            is_serving=lambda: _is_folding(settings),
             reads_settings=False,
+            code=CODE,
+            held=Held(before=request_driver, takeover_s=int(TRANSFER_TIMEOUT_S)),
         )
     ]
 

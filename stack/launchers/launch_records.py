@@ -33,6 +33,12 @@ class LaunchRecords:
         self.write(LaunchReport(launch_id, os.getpid(), now.isoformat(), relaunches))
         LOG.info("launching the stream driver: launch %s, relaunch %d", launch_id, relaunches)
 
+    def take_over(self) -> None:
+        """Continue the launch of another stream supervisor, whose driver has been replaced by a new one."""
+        found = driver_launch.read_report(self._home) or self.report
+        now = datetime.now(UTC).isoformat()
+        self.write(replace(found, supervisor_pid=os.getpid(), launched_at=now, standby_pid=0))
+
     def end(self, error: str, output: str = "") -> None:
         """Record that the driver has ended, and that the next request launches another one."""
         self.write(replace(self.report, has_ended=True, error=error, output=output, standby_pid=0))

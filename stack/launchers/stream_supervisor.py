@@ -1,13 +1,13 @@
-"""Keeps the stream driver running, independently of Airflow: `python -m stack.launchers.stream_supervisor`.
+"""Keeps the stream driver running, independently of Airflow. stack/components/stream_process.py is its program.
 
 Airflow's task says which driver is wanted (include/stream/driver_launch.py). The stream supervisor launches it, and brings it back at once when it
 ends unexpectedly: by a standby driver, which waits beside it for its lock, or else by a new one. A driver that fails again and again,
-and has no standby, is left to the task, which waits before the next launch, unless Airflow is away.
+and has no standby, is left to the task, which waits before the next launch, unless Airflow is away. One with new code gets its driver ready
+beside the present one (stack/launchers/supervisor_replacement.py).
 """
 
 import logging
 import math
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -16,17 +16,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
-from include.airflow.client import AirflowApi
-from include.errors import FoldlakeError
-from include.files import FileLockedError, file_lock, is_locked
+from include import process
+from include.files import is_locked
 from include.settings import Settings
 from include.stream import driver_launch, launch_failures
+from include.stream.driver_configuration import DriverConfiguration
 from include.stream.launch_failures import LaunchFailures, error_line
 from include.stream.query_transfer import HANDED_OVER
 from stack.launchers import stream_driver
 from stack.launchers.driver_handover import DriverHandover, settings_error, standby_fits
 from stack.launchers.driver_process import DriverProcess
 from stack.launchers.launch_records import LaunchRecords
+from stack.launchers.supervisor_replacement import Replacement
 
 LOG = logging.getLogger("foldlake.stream-supervisor")
 
@@ -34,8 +35,6 @@ POLL_INTERVAL_S = 0.1
 DRIVER_COMMAND = (sys.executable, "-m", "stack.launchers.driver_submit")
 # The driver's time limit to stop its queries.
 STOP_TIMEOUT_S = 20.0
-# A stream supervisor that is killed releases its lock at once.
-LOCK_WAIT_S = 10.0
 # How long after a launch was due the stream supervisor asks whether Airflow is away, and how often.
 AIRFLOW_INTERVAL_S = 30.0
 # A driver that has just been launched needs every core; and if it fails at once, another one would fail as well.
@@ -47,10 +46,15 @@ class StreamSupervisor:
     """Runs the driver that is wanted, until it is stopped itself."""
 
     def __init__(
-        self, settings: Settings, command: tuple[str, ...], is_airflow_away: Callable[[Settings], bool]
+        self,
+        settings: Settings,
+        command: tuple[str, ...],
+        is_airflow_away: Callable[[Settings], bool],
+        is_replaced: Callable[[], bool] = process.is_replaced,
     ) -> None:
         """Keep the driver of this home; `command` becomes its JVM. The requested configuration replaces the settings."""
         self._home = settings.home
+        self._replacement = Replacement(settings.home, is_replaced)
         self._change = DriverHandover(settings.home, settings)
         self._command = command
         self._driver: DriverProcess | None = None
@@ -60,26 +64,56 @@ class StreamSupervisor:
         self._is_airflow_away = is_airflow_away
         self._ask_airflow_at_s = 0.0
         self._is_stopping = False
+        self._has_passed = False
 
     def request_stop(self, _number: int, _frame: FrameType | None) -> None:
-        """Handle SIGTERM: stop the driver, which the next stream supervisor launches again."""
+        """Handle SIGTERM: stop the driver, which the next stream supervisor launches again, or pass its folds to that one's."""
         self._is_stopping = True
+
+    def continue_with(self, driver: DriverProcess, configuration: DriverConfiguration) -> None:
+        """Begin with a driver that is ready, or getting ready, instead of that of the stream supervisor before."""
+        self._change.current = configuration
+        self._become_driver(driver.from_now())
+        self._records.take_over()
 
     def run(self) -> None:
         """Run until a stop is requested. Called in the main thread: the driver dies with the thread that started it."""
-        while not self._is_stopping:
+        while not self.is_over():
             self.step()
             time.sleep(POLL_INTERVAL_S)
-        self._stop()
+        if not self._has_passed:
+            self._stop()
+
+    def is_over(self) -> bool:
+        """Return whether to stop now. If another stream supervisor waits for that, the driver passes its folds before."""
+        if self._is_stopping and self._driver is not None and self._replacement.begin(self._driver):
+            self._is_stopping = False
+        return self._is_stopping or self._has_passed
 
     def step(self) -> None:
         """Do what is due: launch the driver, stop it, replace it, or handle its end."""
+        is_followed = self._replacement.observe() is not None
         if self._driver is not None and self._driver.has_ended:
+            if self._replacement.has_driver:
+                LOG.info("the driver of the new stream supervisor goes on")
+                self._has_passed = True
+                return
             self._handle_end(self._driver)
-        self._keep_standby()
         self._records.retry()
+        if is_followed:
+            # There is memory for the new stream supervisor's driver instead.
+            self._end_standby()
+            self._standby_at_s = time.monotonic() + STANDBY_RETRY_S
+        else:
+            self._keep_standby()
         self._follow_request()
-        self._follow_configuration()
+        if not is_followed:
+            self._follow_configuration()
+        elif self._replacement.is_under_way:
+            if self._replacement.is_overdue:
+                LOG.warning("the driver has not passed its folds in time: stopping it")
+                self._stop_driver()
+            self._has_passed = self._driver is None
 
     def _follow_request(self) -> None:
         request = driver_launch.read_request(self._home)
@@ -181,6 +215,8 @@ class StreamSupervisor:
             self._standby.kill()
             self._standby = None
         self._change.end_candidate()
+        if self._records.report.standby_pid:
+            self._records.note_standby(0)
         self._standby_at_s = math.inf
 
     def _handle_end(self, driver: DriverProcess) -> None:
@@ -261,35 +297,3 @@ def lock_path(home: Path) -> Path:
 def is_running(home: Path) -> bool:
     """Whether this home has a stream supervisor now."""
     return is_locked(lock_path(home))
-
-
-def main() -> None:
-    """Keep the driver of this home until SIGTERM; exits with an error if there is another stream supervisor."""
-    # The requested configuration has the settings of `.env`.
-    settings = Settings.of()
-    logging.basicConfig(
-        stream=sys.stdout, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
-    with file_lock(lock_path(settings.home), wait_s=LOCK_WAIT_S, error=_another_supervisor):
-        _keep(settings)
-
-
-def _keep(settings: Settings) -> None:
-    def is_airflow_away(current: Settings) -> bool:
-        return not {"scheduler", "triggerer"} <= AirflowApi(current.airflow.base_url).health()
-
-    supervisor = StreamSupervisor(settings, DRIVER_COMMAND, is_airflow_away)
-    signal.signal(signal.SIGTERM, supervisor.request_stop)
-    signal.signal(signal.SIGINT, supervisor.request_stop)
-    supervisor.run()
-
-
-def _another_supervisor(locked: FileLockedError) -> FoldlakeError:
-    return FoldlakeError(
-        f"Process {locked.holder} keeps the stream driver of this home already: {locked.path} is locked."
-        " Hint: run one stream supervisor for each FOLDLAKE_HOME."
-    )
-
-
-if __name__ == "__main__":
-    main()

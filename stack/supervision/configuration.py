@@ -23,7 +23,15 @@ from include.settings import (
     serving_environment,
     settings_environment,
 )
-from stack.supervision import exec_process, socket_holder
+from stack.supervision import socket_holder
+from stack.supervision.code_digest import code_digest
+from stack.supervision.home_programs import (
+    EXEC_PROCESS,
+    SOCKET_HOLDER,
+    install_programs,
+    program_path,
+    python_path,
+)
 from stack.supervision.process import Process
 from stack.tools import Tools
 
@@ -128,6 +136,7 @@ def write_configuration(settings: Settings, processes: Iterable[Process]) -> dic
     """
     run = _run_dir(settings.home)
     run.mkdir(parents=True, exist_ok=True)
+    install_programs(settings.home, Tools(settings.tools).main_python)
     log_path(settings.home, "supervisord").parent.mkdir(parents=True, exist_ok=True)
     secrets_file = SecretsFile(secrets_path(settings.home))
     sections = [_main_section(settings.home)]
@@ -174,7 +183,7 @@ def _program_section(settings: Settings, process: Process, description: Path) ->
     return f"""\
 [program:{process.name}]
 command={_command(settings, process, description)}
-directory={_escaped(CHECKOUT)}
+directory={_escaped(settings.home)}
 autostart=false
 autorestart=true
 startsecs=1
@@ -191,18 +200,26 @@ stdout_logfile_backups={LOG_BACKUPS}
 
 def _command(settings: Settings, process: Process, description: Path) -> str:
     """Return the command line of a process. If it is held, that does not depend on the description: no change of that ends the holder."""
-    python, secrets = Tools(settings.tools).main_python, secrets_path(settings.home)
+    home, secrets = settings.home, secrets_path(settings.home)
     if process.held is None:
-        arguments: list[object] = [exec_process.__file__, description, secrets]
+        arguments: list[object] = [program_path(home, EXEC_PROCESS), description, secrets]
     else:
-        base = descriptions_dir(settings.home) / process.name
+        base = descriptions_dir(home) / process.name
         held = process.held
-        arguments = [socket_holder.__file__, base, secrets, held.address, process.port or 0, held.sockets]
-    return " ".join([f'"{_escaped(python)}" -I -S', *(f'"{_escaped(str(one))}"' for one in arguments)])
+        arguments = [
+            program_path(home, SOCKET_HOLDER),
+            base,
+            secrets,
+            held.address,
+            process.port or 0,
+            held.sockets,
+        ]
+    quoted = [f'"{_escaped(str(one))}"' for one in arguments]
+    return " ".join([f'"{_escaped(python_path(home))}" -I -S', *quoted])
 
 
 def describe(settings: Settings, process: Process, secrets_file: SecretsFile) -> dict[str, object]:
-    """Return the command and the environment of a process for `exec_process`, with digests of secrets and declarations."""
+    """Return the command and the environment of a process for `exec_process`, with digests of secrets, declarations and code."""
     plain, secrets = split_secrets(settings, _environment(settings, process))
     described: dict[str, object] = {
         "name": process.name,
@@ -212,6 +229,9 @@ def describe(settings: Settings, process: Process, secrets_file: SecretsFile) ->
     }
     if process.reads_declarations:
         described["declarations"] = declarations_digest(settings.declaration_folders)
+    if process.code:
+        described["directory"] = str(CHECKOUT)
+        described["code"] = code_digest(process.code)
     return described
 
 

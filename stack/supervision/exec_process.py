@@ -23,6 +23,8 @@ def main(description: str, secrets: str = "") -> None:
         environment |= json.loads(Path(secrets).read_text(encoding="utf-8"))["environments"][
             described["name"]
         ]
+    if described.get("directory"):
+        os.chdir(described["directory"])
     os.execve(described["command"][0], described["command"], environment)  # noqa: S606
 
 

@@ -18,10 +18,14 @@ class Held:
 
     address: that its listening sockets are bound to, each with the process's port. sockets: one for each worker of a server; 0 for another
         process.
+    before: called with the new description before the new process is started.
+    takeover_s: how long the present process may take to pass its work to the new one, beyond the time of a stop.
     """
 
     address: str = ""
     sockets: int = 0
+    before: Callable[[Path], None] = lambda _: None
+    takeover_s: int = 0
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,7 @@ class Process:
     settings_file: with the settings that the process reads again and again, so that only a changed secret restarts it.
     reads_job_settings: False for a process that needs none of the settings that only jobs read.
     reads_declarations: True for a process that is restarted when a read model or an event schema is added or changed.
+    code: folders and files of the checkout with the code that it runs, so that changed code restarts it. Empty for a third-party server.
     held: for a process that is replaced by one that gets ready beside it. None: it is stopped first.
     """
 
@@ -65,6 +70,7 @@ class Process:
     settings_file: Path | None = None
     reads_job_settings: bool = True
     reads_declarations: bool = False
+    code: tuple[str, ...] = ()
     held: Held | None = None
 
 

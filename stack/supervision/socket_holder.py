@@ -205,11 +205,10 @@ class SocketHolder:
         if request is None or (new is not None and (new.phase != STARTING or new.request == request)):
             return
         description = request["description"]
-        if new is not None and new.server.description == description:
-            # Another `up` has requested the same.
-            new.request = request
-            return
         if new is not None:
+            if new.server.description == description:
+                new.request = request  # another `up` has requested the same
+                return
             new.server.end()
             self._new = None
         if self._present is not None and self._present.description == description:
@@ -247,11 +246,13 @@ class SocketHolder:
             self._present.process.kill()
 
     def _give_up(self, new: Replacement, reason: str) -> None:
-        """End the new server. The present one stays, unless it no longer accepts: then this process ends, and is started again."""
+        """End the new server. The present one goes on, unless it no longer accepts: then this process ends, and is started again."""
         new.server.end()
         self._new = None
         if new.phase in {DRAINING, STOPPING} and self._present is not None:
-            self._present.process.kill()
+            self._commit(self._present.description)
+            if self._sockets:
+                self._present.process.kill()
         self._report(new.request, reason)
 
     def _commit(self, description: str) -> None:

@@ -249,7 +249,7 @@ def remove_run_files(home: Path) -> None:
     socket_path(home).unlink(missing_ok=True)
     shutil.rmtree(descriptions_dir(home), ignore_errors=True)
     secrets_path(home).unlink(missing_ok=True)
-    driver_configuration.configuration_path(home).unlink(missing_ok=True)
+    driver_configuration.remove(home)
 
 
 def _process_state(answer: dict[str, Any]) -> ProcessState:

@@ -49,7 +49,8 @@ def new_driver(settings: Settings) -> int:
 
 
 def supervisor(settings: Settings) -> int:
-    return Supervisor(settings).states()[STREAM_SUPERVISOR].pid or 0
+    (found,) = psutil.Process(Supervisor(settings).states()[STREAM_SUPERVISOR].pid).children()
+    return found.pid
 
 
 def request(settings: Settings) -> DriverConfiguration:

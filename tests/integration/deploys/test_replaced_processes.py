@@ -6,6 +6,7 @@ A server whose sockets are held is replaced by one that gets ready first.
 import os
 import signal
 import socket
+from pathlib import Path
 
 import psutil
 import pytest
@@ -87,6 +88,21 @@ def test_a_server_whose_sockets_are_held_is_replaced_and_its_holder_stays(held: 
     os.kill(holder, signal.SIGKILL)
     wait_until(lambda: is_replaced(held, HELD.name, holder), "it is restarted")
     assert name_of(held) == "new"
+
+
+def test_a_release_with_tools_of_its_own_keeps_the_holder(held: Settings, tmp_path: Path) -> None:
+    (tmp_path / "tools").symlink_to(held.tools)
+    holder, other = pid(held, HELD.name), held.changed(node_name="new", tools=tmp_path / "tools")
+
+    start(other, [HELD.name])
+    (tmp_path / "tools").unlink()
+
+    assert name_of(held) == "new"
+    assert pid(held, HELD.name) == holder
+    start(held, [HELD.name])
+    assert name_of(held) == "old"
+    os.kill(holder, signal.SIGKILL)
+    wait_until(lambda: is_replaced(held, HELD.name, holder), "it is restarted")
 
 
 def test_other_sockets_need_another_holder(held: Settings) -> None:

@@ -110,3 +110,12 @@ def host(settings: Settings, components: str) -> Iterator[Host]:
     """Yield a host, whose processes end with the block."""
     with guarded(settings):
         yield Host(settings, components)
+
+
+def copied_release(folder: Path, tools: Path) -> Release:
+    """Return a copy of this release's code, which a test may change, with the prepared tools."""
+    checkout = folder / "checkout"
+    shutil.copytree(
+        CHECKOUT, checkout, ignore=shutil.ignore_patterns(".*", "__pycache__", "tests", "docs", "benchmarks")
+    )
+    return Release(checkout, tools)

@@ -62,7 +62,7 @@ def test_the_named_command_runs_the_supervisor(tmp_path: Path) -> None:
 
     (supervisor,) = select(settings, [process])
 
-    assert supervisor.command[-1] == "stack.launchers.stream_supervisor"
+    assert supervisor.command[-1] == "stack.components.stream_process"
 
 
 def test_in_a_container_the_status_is_that_of_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:

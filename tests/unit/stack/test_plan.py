@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -22,7 +23,7 @@ from include.settings import (
 from include.settings.settings import JOB_SETTINGS
 from include.stream import driver_configuration
 from stack import plan
-from stack.components import airflow, query_nodes
+from stack.components import airflow, query_nodes, stream
 from stack.launchers import stream_driver
 from stack.plan import KEEP, NEXT_START, REPLACE, START, PlannedProcess
 from stack.supervision import exec_process
@@ -79,22 +80,32 @@ def test_each_change_is_named(settings: Settings) -> None:
         assert secret.reasons == ("FOLDLAKE_ALERT_WEBHOOK_URL",)
         other = Process("waits", ("/bin/sleep", "601"), 1, bool, reads_declarations=True)
         assert planned(settings, pid, other).reasons == ("command",)
+        assert planned(settings, pid, replace(WAITS, code=("foldlake",))).reasons == ("code",)
         assert settings.read_models_dir is not None
         (settings.read_models_dir / "further.py").write_text("DECLARATIONS = []")
         assert planned(settings, pid).reasons == ("declarations",)
 
 
-def test_the_driver_is_replaced_if_its_configuration_changes(settings: Settings) -> None:
+def test_the_driver_is_replaced_if_its_configuration_changes_and_with_its_supervisor(
+    settings: Settings,
+) -> None:
+    kept = PlannedProcess(stream.STREAM_SUPERVISOR, KEEP)
     driver_configuration.request(settings, declarations_digest(settings.declaration_folders))
-    assert plan._driver(settings) == []
+    assert plan._driver(settings, kept) == []
 
     lock = stream_driver.acquire(settings.home, wait_s=0.0)
     try:
         own = stream_driver.Driver(1, 1, 0.0, "local")
         stream_driver.announce(settings.home, own)
-        assert plan._driver(settings) == [PlannedProcess("stream-driver", KEEP)]
-        changed = settings.changed(stream_pace="throughput")
-        assert plan._driver(changed) == [PlannedProcess("stream-driver", REPLACE, ("FOLDLAKE_STREAM_PACE",))]
+        assert plan._driver(settings, kept) == [(stream.UPDATE_ORDER, PlannedProcess("stream-driver", KEEP))]
+        changed, pace = settings.changed(stream_pace="throughput"), "FOLDLAKE_STREAM_PACE"
+        assert plan._driver(changed, kept) == [
+            (stream.UPDATE_ORDER, PlannedProcess("stream-driver", REPLACE, (pace,)))
+        ]
+        new = PlannedProcess(stream.STREAM_SUPERVISOR, REPLACE, ("code",))
+        assert plan._driver(changed, new) == [
+            (stream.START_ORDER, PlannedProcess("stream-driver", REPLACE, (pace, "code")))
+        ]
     finally:
         lock.release()
 

@@ -36,7 +36,7 @@ def test_no_generated_file_but_one_contains_a_secret(settings: Settings) -> None
     descriptions(settings)
     airflow.update(settings, print)
 
-    files = [path for path in settings.home.rglob("*") if path.is_file()]
+    files = [path for path in settings.home.rglob("*") if path.is_file() and not path.is_symlink()]
     found = {
         path.relative_to(settings.home)
         for path in files

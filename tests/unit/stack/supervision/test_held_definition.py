@@ -8,6 +8,7 @@ import pytest
 from include.settings import Settings
 from stack import plan
 from stack.plan import KEEP, REPLACE, PlannedProcess
+from stack.supervision import configuration
 from stack.supervision.configuration import (
     SecretsFile,
     configuration_path,
@@ -52,6 +53,16 @@ def test_only_other_sockets_change_it(settings: Settings) -> None:
     assert definition(settings, held()) == before
     assert definition(settings.changed(stream_pace="throughput"), held()) == before
     assert len({before, definition(settings, held(3)), definition(settings, held(port=8091))}) == 3
+
+
+def test_neither_the_folder_of_the_release_nor_its_tools_change_it(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = definition(settings, held())
+    monkeypatch.setattr(configuration, "CHECKOUT", tmp_path / "another")
+    (tmp_path / "tools").symlink_to(settings.tools)
+
+    assert definition(settings.changed(tools=tmp_path / "tools"), held()) == before
 
 
 def test_the_plan_compares_with_the_server_that_runs(settings: Settings) -> None:

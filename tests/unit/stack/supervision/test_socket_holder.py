@@ -210,6 +210,30 @@ def test_a_process_without_sockets_takes_over_when_the_present_one_has_ended(tmp
         assert held.files.description() == str(tmp_path / "new.description")
 
 
+def test_a_process_without_sockets_may_go_on_when_the_new_one_fails(tmp_path: Path) -> None:
+    stays = WAITS.replace("signal.pause()", "signal.sigwait({signal.SIGUSR1})").replace(
+        "with open", "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwith open"
+    )
+    order = tmp_path / "order"
+
+    def waiting(name: str) -> Path:
+        return described(tmp_path, name, program=("-c", stays), FILE=str(order))
+
+    def is_up(_port: int) -> bool:
+        return order.exists() and order.read_text() == "old\n"
+
+    with held_server(tmp_path, waiting("old"), is_up, sockets=0) as held:
+        present = held.servers()
+        held.request(waiting("new"), "1")
+        wait_until(lambda: held.files.description() == str(tmp_path / "new.description"), "it takes over")
+        starting(held)[-1].kill()
+
+        assert held.error("1") == "it ended with status -9"
+        assert held.servers() == present
+        assert held.files.description() == str(tmp_path / "old.description")
+        os.kill(present[0].pid, signal.SIGKILL)
+
+
 def test_each_worker_has_its_own_socket() -> None:
     sockets = socket_holder.bound_sockets("127.0.0.1", 0, 1)
     port = sockets[0].getsockname()[1]
