@@ -106,13 +106,14 @@ def lower_priority(niceness: int) -> None:
 
 
 def lower_threads(pid: int, name: str, niceness: int) -> int:
-    """Set the nice value of those threads of a process whose names begin with `name`; return their number. Only Linux has such threads."""
+    """Set the nice value, unless it is higher, of those threads of a process whose names begin with `name`; return their number. Linux only."""
     lowered = 0
     for thread in Path(f"/proc/{pid}/task").glob("[0-9]*"):
         # A thread may end at any time.
         with suppress(OSError):
             if (thread / "comm").read_text(encoding="utf-8").startswith(name):
-                os.setpriority(os.PRIO_PROCESS, int(thread.name), niceness)
+                present = os.getpriority(os.PRIO_PROCESS, int(thread.name))
+                os.setpriority(os.PRIO_PROCESS, int(thread.name), max(present, niceness))
                 lowered += 1
     return lowered
 

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from include.settings import CHECKOUT
 
 # Of files that a process runs, reads or serves. Scripts have no suffix.
-SUFFIXES = frozenset({".py", ".avsc", ".html", ".css", ".js", ".sh", ".lock", ""})
+SUFFIXES = frozenset({".py", ".avsc", ".html", ".css", ".js", ".sh", ".lock", ".properties", ""})
 # These have a digest of their own.
 DECLARATIONS = PurePath("include", "read_models")
 

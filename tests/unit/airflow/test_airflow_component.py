@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -18,9 +19,7 @@ from stack.components.airflow_component import (
 PASSWORD = "correct horse"  # noqa: S105 - not of anything
 
 
-def test_settings_of_an_earlier_up_are_forgotten_and_secrets_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_of_an_earlier_up_are_forgotten_and_secrets_kept(tmp_path: Path) -> None:
     settings = Settings.of(home=tmp_path, stream_pace="throughput", airflow_password=PASSWORD)
     airflow.update(settings, print)
     earlier = {
@@ -29,13 +28,11 @@ def test_settings_of_an_earlier_up_are_forgotten_and_secrets_kept(
         "FOLDLAKE_AIRFLOW_PASSWORD": PASSWORD,
         "FOLDLAKE_AIRFLOW_PASSWORD_FILE": "/of/an/earlier/up",
     }
-    for name, value in earlier.items():
-        monkeypatch.setenv(name, value)
+    with patch.dict(os.environ, earlier):
+        forget_settings()
 
-    forget_settings()
-
-    assert Settings() == settings
-    assert "FOLDLAKE_AIRFLOW_PASSWORD_FILE" not in os.environ
+        assert Settings() == settings
+        assert "FOLDLAKE_AIRFLOW_PASSWORD_FILE" not in os.environ
 
 
 def test_the_next_task_reads_what_has_been_written_since(
