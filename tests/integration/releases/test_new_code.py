@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -52,6 +53,15 @@ def stack(release: Release, servers: Settings, keep_home: Callable[[], bool]) ->
 def traffic(stack: Settings) -> Traffic:
     found = Traffic(stack)
     found.settle()
+
+    def is_steady() -> bool:
+        # The nodes have just joined their group, and may still distribute the partitions.
+        found.failed.clear()
+        with found.running():
+            time.sleep(3.0)
+        return not found.failed
+
+    wait_until(is_steady, "no request fails", TIMEOUT_S)
     return found
 
 
