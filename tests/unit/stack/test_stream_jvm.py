@@ -1,5 +1,6 @@
 """The commands of the stream's Spark applications: a JVM with Java 25 here, spark-submit for a cluster."""
 
+import os
 import re
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from include.spark.stream_config import stream_config
 from spark_jobs.runtime.session import C2_NICENESS, C2_THREADS
 from stack.launchers.spark_submit import LOGGING, stream_command
 from stack.launchers.stream_jvm import MODULE_OPTIONS, configuration, jvm_command
+from stack.provisioning.trainings import JAVA_VARIABLES
 from stack.tools import Tools
 from tests.support.waiting import wait_until
 
@@ -125,7 +127,9 @@ def test_a_cluster_gets_the_jars_from_spark_submit(tools: Tools, tmp_path: Path)
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no nice values of threads")
 def test_the_second_compiler_of_java_25_has_the_name_by_which_it_gets_a_lower_priority(tools: Tools) -> None:
     server = [str(tools.java25), "-m", "jdk.httpserver", "-b", "127.0.0.1", "-p", "0"]
-    process = subprocess.Popen(server, stdout=subprocess.DEVNULL)
+    # Options of the tests' own may leave the compiler out.
+    environment = {name: value for name, value in os.environ.items() if name not in JAVA_VARIABLES}
+    process = subprocess.Popen(server, env=environment, stdout=subprocess.DEVNULL)
     try:
         wait_until(
             lambda: lower_threads(process.pid, C2_THREADS, C2_NICENESS) >= 1, "the JVM has its compilers"
