@@ -132,7 +132,7 @@ def wait_until_waiting(settings: Settings, *sources: Source) -> None:
 
 @pytest.fixture
 def waiting(settings: Settings, driver: SharedDriver, sources: dict[str, Source]) -> dict[str, Source]:
-    """The sources, with some more events, all of which are folded: the queries of all read models wait."""
+    """The sources with some more events. All are folded, and the queries of all read models wait."""
     driver.ensure_running()
     for source in sources.values():
         source.append()
