@@ -59,6 +59,14 @@ def launcher_pid() -> int:
     return int(os.environ.pop(LAUNCHER, os.getppid()))
 
 
+def is_held() -> bool:
+    """Whether a holder has started this process, which may replace another one. It then ends with the holder."""
+    if READY_PIPE not in os.environ:
+        return False
+    die_with_parent(launcher_pid())
+    return True
+
+
 def report_ready() -> None:
     """Report to the launcher that this process is ready to replace another one."""
     os.write(int(os.environ[READY_PIPE]), b"ready\n")

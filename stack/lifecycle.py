@@ -15,7 +15,7 @@ from include.errors import FoldlakeError
 from include.files import FileLockedError, file_lock, private_umask
 from include.settings import Settings
 from stack.readiness import Listener, Progress, wait_until_ready
-from stack.server_replacement import replace_server
+from stack.server_replacement import replace_held
 from stack.supervision.process import Process, check_ports
 from stack.supervision.stray_processes import end_stray_processes
 from stack.supervision.supervisor import Changes, Supervisor, remove_run_files
@@ -189,7 +189,7 @@ def _replace(
     ]
     for process in unit:
         if process.name in outdated:
-            replace_server(settings.home, supervisor, process, outdated[process.name], listener)
+            replace_held(settings.home, supervisor, process, outdated[process.name], listener)
     stopped = [process for process in unit if process.name not in outdated]
     supervisor.replace(stopped)
     for process in stopped:

@@ -1,4 +1,4 @@
-"""Replaces a server whose listening sockets are held: the new one gets ready beside it, and takes over without a refused connection."""
+"""Replaces a held process: the new one gets ready beside it, and takes over. A server refuses no connection meanwhile."""
 
 import secrets
 from pathlib import Path
@@ -14,15 +14,15 @@ from stack.supervision.supervisor import Supervisor
 SLACK_S = 30.0
 
 
-def replace_server(
+def replace_held(
     home: Path, supervisor: Supervisor, process: Process, description: Path, listener: Listener
 ) -> None:
-    """Replace the server by one with this description, and return when the present one has stopped.
+    """Replace the process by one with this description, and return when the present one has stopped.
 
     If the present one answers requests of users, the new one must do so before it takes over.
 
     Raises:
-        StartError: the new server has failed, or was not ready in time; the present one stays.
+        StartError: the new process has failed, or was not ready in time; the present one stays.
     """
     assert process.held is not None  # noqa: S101 - it is replaced
     listener(Progress(process.name, "getting ready", 0))

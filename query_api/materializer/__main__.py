@@ -4,12 +4,11 @@ The embedded stack starts it beside the present one, which it replaces. See deci
 """
 
 import logging
-import os
 import signal
 import sys
 
 from include.errors import FoldlakeError
-from include.process import READY_PIPE, die_with_parent, is_replaced, launcher_pid, report_ready
+from include.process import is_held, is_replaced, report_ready
 from include.settings import Settings
 from query_api.materializer.node_materializer import Materializer
 
@@ -23,17 +22,15 @@ def main() -> int:
     """Run the materializer of the node that the settings describe."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(threadName)s %(message)s")
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    is_held = READY_PIPE in os.environ
-    if is_held:
-        die_with_parent(launcher_pid())
+    waits = is_held()
     try:
         materializer = Materializer(Settings(), is_replaced=is_replaced)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: materializer.stop())
         materializer.observe()
-        if is_held:
+        if waits:
             report_ready()
-        materializer.run(waits=is_held)
+        materializer.run(waits=waits)
     except FoldlakeError as error:
         log.error("%s", error)  # noqa: TRY400 - operators need the message, not a traceback
         return 1

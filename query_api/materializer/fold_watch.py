@@ -71,7 +71,7 @@ class FoldWatch:
         self._progress: dict[Key, _Progress] = {}
 
     def standstills(self, followers: Iterable[VersionFollower], view: ClusterView) -> dict[Key, Moment]:
-        """Return the live versions whose folds stand still, and since when."""
+        """Return the live versions of which events wait and none is folded, and since when."""
         found = {}
         for follower in followers:
             model, number = follower.reference.model, follower.reference.number

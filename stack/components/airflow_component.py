@@ -9,9 +9,9 @@ from include.airflow.names import POOLS, REBUILD_POOL, SCHEDULER_STARTED
 from include.boot_clock import boot_s
 from include.machine import cores, memory_bytes
 from include.process import forks_die_with_this_process
-from include.settings import PREFIX, WRITTEN_SETTINGS
+from include.settings import WRITTEN_SETTINGS
 from include.stream.driver_configuration import SETTING_NAMES
-from stack.supervision.configuration import SECRET_SETTINGS
+from stack.supervision.configuration import SECRET_VARIABLES
 
 # Component -> its type in Airflow's table of jobs.
 JOB_TYPES = {"scheduler": "SchedulerJob", "triggerer": "TriggererJob"}
@@ -40,8 +40,7 @@ def forget_settings() -> None:
 
     Secrets are not written: they are those of this process.
     """
-    own = {f"{PREFIX}{variable.upper()}" for variable in SECRET_SETTINGS}
-    for name in SETTING_NAMES - own:
+    for name in SETTING_NAMES - SECRET_VARIABLES:
         os.environ.pop(name, None)
 
 

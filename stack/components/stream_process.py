@@ -11,7 +11,7 @@ import sys
 from include.airflow.client import AirflowApi
 from include.errors import FoldlakeError
 from include.files import FileLock, FileLockedError
-from include.process import DESCRIPTION, READY_PIPE, die_with_parent, launcher_pid, report_ready
+from include.process import DESCRIPTION, is_held, report_ready
 from include.settings import Settings
 from include.stream import driver_configuration
 from stack.launchers.stream_supervisor import DRIVER_COMMAND, StreamSupervisor, lock_path
@@ -29,11 +29,10 @@ def main() -> int:
     logging.basicConfig(
         stream=sys.stdout, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
-    if READY_PIPE in os.environ:
-        die_with_parent(launcher_pid())
+    reports = is_held()
     lock = FileLock(lock_path(settings.home))
     try:
-        _keep(settings, lock, os.environ.get(DESCRIPTION, ""))
+        _keep(settings, lock, os.environ.get(DESCRIPTION, ""), reports=reports)
     except FileLockedError as locked:
         LOG.error(  # noqa: TRY400 - operators need the message, not a traceback
             "Process %s keeps the stream driver of this home already: %s is locked."
@@ -48,8 +47,9 @@ def main() -> int:
     return 0
 
 
-def _keep(settings: Settings, lock: FileLock, own: str) -> None:
+def _keep(settings: Settings, lock: FileLock, own: str, *, reports: bool) -> None:
     """Get the lock, with a driver that is ready if this one replaces another one, and keep the driver. own: the file that defines this process.
+    reports: whether a holder waits until this one is ready.
 
     Raises FileLockedError, ReplacementError.
     """
@@ -61,7 +61,7 @@ def _keep(settings: Settings, lock: FileLock, own: str) -> None:
         signal.signal(signal.SIGTERM, new.request_stop)
         new.wait()
         driver_configuration.adopt_next(settings.home, own)
-    if READY_PIPE in os.environ:
+    if reports:
         report_ready()
     supervisor = StreamSupervisor(settings, DRIVER_COMMAND, _is_airflow_away)
     if new is not None and new.driver is not None and wanted is not None:

@@ -29,8 +29,7 @@ from stack.supervision.home_programs import (
     EXEC_PROCESS,
     SOCKET_HOLDER,
     install_programs,
-    program_path,
-    python_path,
+    program_command,
 )
 from stack.supervision.process import Process
 from stack.tools import Tools
@@ -44,6 +43,7 @@ SECRET_SETTINGS = (
     "pseudonym_key",
     "redis_url",
 )
+SECRET_VARIABLES = frozenset(f"{PREFIX}{setting.upper()}" for setting in SECRET_SETTINGS)
 DIGEST_CHARACTERS = 12
 
 
@@ -201,21 +201,13 @@ stdout_logfile_backups={LOG_BACKUPS}
 def _command(settings: Settings, process: Process, description: Path) -> str:
     """Return the command line of a process. If it is held, that does not depend on the description: no change of that ends the holder."""
     home, secrets = settings.home, secrets_path(settings.home)
-    if process.held is None:
-        arguments: list[object] = [program_path(home, EXEC_PROCESS), description, secrets]
+    if (held := process.held) is None:
+        command = program_command(home, EXEC_PROCESS, description, secrets)
     else:
         base = descriptions_dir(home) / process.name
-        held = process.held
-        arguments = [
-            program_path(home, SOCKET_HOLDER),
-            base,
-            secrets,
-            held.address,
-            process.port or 0,
-            held.sockets,
-        ]
-    quoted = [f'"{_escaped(str(one))}"' for one in arguments]
-    return " ".join([f'"{_escaped(python_path(home))}" -I -S', *quoted])
+        listen = held.address, process.port or 0, held.sockets
+        command = program_command(home, SOCKET_HOLDER, base, secrets, *listen)
+    return " ".join(f'"{_escaped(part)}"' for part in command)
 
 
 def describe(settings: Settings, process: Process, secrets_file: SecretsFile) -> dict[str, object]:
@@ -256,9 +248,8 @@ def _environment(settings: Settings, process: Process) -> dict[str, str]:
     python = {"PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"}
     if process.settings_file is not None:
         values = settings_environment(settings)
-        names = (f"{PREFIX}{variable.upper()}" for variable in SECRET_SETTINGS)
         # Empty ones too: they replace those with which supervisord was started.
-        secrets = {name: values.get(name, "") for name in names}
+        secrets = {name: values.get(name, "") for name in sorted(SECRET_VARIABLES)}
         return {
             **java,
             **secrets,

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
-import psutil
 import pytest
 
 from include.airflow.client import airflow_api
@@ -19,8 +18,9 @@ from stack.launchers import stream_driver
 from stack.lifecycle import start
 from stack.readiness import StartError
 from stack.supervision.supervisor import Supervisor
-from tests.integration.deploys.traffic import Traffic
+from tests.integration.deploys.traffic import Traffic, assert_same_launch
 from tests.support.balance_copy import with_balance_copy
+from tests.support.http.held_server import servers_of
 from tests.support.http.local_http import HTTP
 from tests.support.stream_events import random_event
 from tests.support.stream_process import EventSource
@@ -44,12 +44,6 @@ if "query_api.materializer" in sys.modules:
 
 def pids(settings: Settings) -> dict[str, int | None]:
     return {name: state.pid for name, state in Supervisor(settings).states().items()}
-
-
-def servers_of(settings: Settings, name: str) -> list[psutil.Process]:
-    """Return the processes that a holder has started, the newest one last: two while one replaces the other."""
-    holder = Supervisor(settings).states()[name].pid
-    return sorted(psutil.Process(holder).children(), key=lambda server: server.create_time())
 
 
 @contextmanager
@@ -113,15 +107,7 @@ def test_a_further_read_model_replaces_driver_and_nodes_one_after_the_other(
     assert driver_pid(stack) != old_driver
     assert traffic.without_answer == []
     assert traffic.failed == []
-    report = driver_launch.read_report(stack.home)
-    assert launch is not None
-    assert report is not None
-    # Airflow's task follows the same launch.
-    assert (report.launch_id, report.relaunches, report.has_ended) == (
-        launch.launch_id,
-        launch.relaunches,
-        False,
-    )
+    assert_same_launch(stack, launch)
 
     event = random_event()
     EventSource(stack, MODEL).append([event])

@@ -17,6 +17,7 @@ from confluent_kafka import Message
 
 from include.read_models.balance.events import FundsAdded
 from include.settings import Settings
+from include.stream.driver_launch import LaunchReport, read_report
 from tests.support.commands import ADD, JSON
 from tests.support.http.local_http import http_client
 from tests.support.stream_events import CHANGELOG, Ledger
@@ -29,6 +30,15 @@ LOOKUP_TIMEOUT_S = 2.0
 # A client of one node sends a command after this number of lookups.
 LOOKUPS_PER_COMMAND = 10
 TIMEOUT_S = 300.0
+
+
+def assert_same_launch(settings: Settings, before: LaunchReport | None) -> None:
+    """Assert that Airflow's task follows the same launch as before: the driver was replaced, not launched again."""
+    now = read_report(settings.home)
+    assert before is not None
+    assert now is not None
+    expected = (before.launch_id, before.relaunches, False)
+    assert (now.launch_id, now.relaunches, now.has_ended) == expected
 
 
 class Traffic:

@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-import psutil
 import pytest
 
 from include.settings import Settings
@@ -17,8 +16,9 @@ from stack.components.stream import STREAM_SUPERVISOR
 from stack.launchers import stream_driver
 from stack.launchers.supervisor_replacement import successor
 from stack.supervision.supervisor import Supervisor
-from tests.integration.deploys.traffic import Traffic
+from tests.integration.deploys.traffic import Traffic, assert_same_launch
 from tests.integration.releases.hosts import Release, copied_release
+from tests.support.http.held_server import servers_of
 from tests.support.temporary_stack import sharing_servers
 from tests.support.waiting import wait_until
 
@@ -88,11 +88,6 @@ def plan(release: Release, settings: Settings) -> dict[str, str]:
     return {words[0]: " ".join(words[1:]) for line in lines if (words := line.split())}
 
 
-def servers_of(settings: Settings, name: str) -> list[psutil.Process]:
-    holder = Supervisor(settings).states()[name].pid
-    return sorted(psutil.Process(holder).children(), key=lambda server: server.create_time())
-
-
 HELD = ("node-1-http", "node-1-materializer", "node-2-http", "node-2-materializer", STREAM_SUPERVISOR)
 
 
@@ -152,15 +147,7 @@ def test_a_release_in_another_folder_replaces_every_process_without_a_failed_req
     assert holders(stack) == held
     assert traffic.failed == []
     assert traffic.without_answer == []
-    report = driver_launch.read_report(stack.home)
-    assert launch is not None
-    assert report is not None
-    # Airflow's task follows the same launch.
-    assert (report.launch_id, report.relaunches, report.has_ended) == (
-        launch.launch_id,
-        launch.relaunches,
-        False,
-    )
+    assert_same_launch(stack, launch)
 
 
 def present_supervisor(settings: Settings) -> int:

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import psutil
 
-from include.settings import CHECKOUT
+from include.settings import CHECKOUT, Settings
 from stack.supervision import socket_holder
 from stack.supervision.socket_holder import Files
+from stack.supervision.supervisor import Supervisor
 from tests.support.temporary_stack import free_ports
 from tests.support.waiting import wait_until
 
@@ -171,6 +172,12 @@ def held_server(
             yield held
         finally:
             process.kill()
+
+
+def servers_of(settings: Settings, name: str) -> list[psutil.Process]:
+    """Return the processes that a holder of a stack has started, the newest one last: two while one replaces the other."""
+    holder = Supervisor(settings).states()[name].pid
+    return sorted(psutil.Process(holder).children(), key=lambda server: server.create_time())
 
 
 def responds(port: int) -> bool:

@@ -97,14 +97,20 @@ def test_a_new_driver_that_fails_leaves_the_present_one(
     assert_goes_on(supervisors)
 
 
-def test_a_new_driver_that_is_killed_while_it_gets_folds_leaves_the_present_one(
-    stack: SupervisedDrivers,
-) -> None:
+def beside_a_driver_that_passes_nothing(stack: SupervisedDrivers) -> Supervisors:
+    """Return a new stream supervisor whose driver is ready."""
     stack.wait_for(stack.change(PASSES_NOTHING), Handover.DONE)
     stack.wait_for_writes("old begins", "old ends", f"{PASSES_NOTHING} begins")
     supervisors = Supervisors(stack)
     supervisors.start("new")
     supervisors.wait_until_ready()
+    return supervisors
+
+
+def test_a_new_driver_that_is_killed_while_it_gets_folds_leaves_the_present_one(
+    stack: SupervisedDrivers,
+) -> None:
+    supervisors = beside_a_driver_that_passes_nothing(stack)
     supervisors.stop_present()
     supervisors.step_until(lambda: query_transfer.read(stack.home) is not None)
 
@@ -121,11 +127,7 @@ def test_a_driver_that_passes_nothing_in_time_is_stopped(
     stack: SupervisedDrivers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor_replacement, "TRANSFER_TIMEOUT_S", 0.5)
-    stack.wait_for(stack.change(PASSES_NOTHING), Handover.DONE)
-    stack.wait_for_writes("old begins", "old ends", f"{PASSES_NOTHING} begins")
-    supervisors = Supervisors(stack)
-    supervisors.start("new")
-    supervisors.wait_until_ready()
+    supervisors = beside_a_driver_that_passes_nothing(stack)
 
     supervisors.stop_present()
     supervisors.take_over()
