@@ -56,7 +56,7 @@ def main() -> None:
         "--start-s", type=int, default=120, help="duration of the measurement from the start (120)"
     )
     arguments.add_argument(
-        "--settle-s", type=int, default=330, help="time from the start until the second measurement (330)"
+        "--settle-s", type=int, default=420, help="time from the start until the second measurement (420)"
     )
     arguments.add_argument(
         "--seconds", type=int, default=300, help="duration of the second measurement (300)"
