@@ -9,6 +9,7 @@ import json
 import logging
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -48,10 +49,7 @@ class VerifyingKey(NamedTuple):
 
 
 class KeySet:
-    """The keys at a URL, https or a file. Thread-safe.
-
-    generation: changes when a fetch brings other keys than before: what was verified before may no longer be valid.
-    """
+    """The keys at a URL, https or a file. Thread-safe."""
 
     def __init__(
         self, url: str, min_interval_s: float = MIN_INTERVAL_S, max_age_s: float = MAX_AGE_S
@@ -61,7 +59,6 @@ class KeySet:
         self._max_age_s = max_age_s
         self._keys: dict[str, VerifyingKey] = {}
         self._text = b""
-        self.generation = 0
         self._fetches = 0
         self._changed = threading.Condition()
         self._is_wanted = threading.Event()
@@ -72,9 +69,9 @@ class KeySet:
         threading.Thread(target=self._run, name="jwks", daemon=True).start()
 
     @property
-    def is_empty(self) -> bool:
-        """Whether no fetch has succeeded yet."""
-        return self.generation == 0
+    def current(self) -> Mapping[str, VerifyingKey]:
+        """The keys by id; another object after a fetch that brings other keys. Empty before the first fetch."""
+        return self._keys
 
     def find(self, key_id: str) -> VerifyingKey | None:
         """Return the key with this id; for an unknown id, after a fetch, if one is possible now. None if there is none."""
@@ -112,7 +109,6 @@ class KeySet:
         with self._changed:
             if text != self._text:
                 self._keys, self._text = keys, text
-                self.generation += 1
             self._fetches += 1
             self._changed.notify_all()
 

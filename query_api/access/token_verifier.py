@@ -1,9 +1,6 @@
 """Verifies signed tokens (JWT): signature, issuer, audience and times; and finds the caller that a token names."""
 
-import time
-from hashlib import sha256
-from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import jwt
 from jwt.exceptions import ExpiredSignatureError, ImmatureSignatureError, PyJWTError
@@ -16,8 +13,6 @@ from query_api.access.key_set import KeySet, VerifyingKey
 LEEWAY_S = 5
 MAX_TOKEN_CHARACTERS = 8192
 MAX_SUBJECT_CHARACTERS = 200
-# Tokens that were verified and need not be again; each is about 300 bytes.
-CACHED_TOKENS = 4096
 REQUIRED = ["exp", "iss", "aud"]
 # A scope may be given with the name of this product, since one issuer serves several.
 SCOPE_PREFIX = "foldlake:"
@@ -33,38 +28,24 @@ class NoSigningKeysError(TokenError):
     """The issuer's keys have not been fetched yet, so no token can be verified."""
 
 
-class _Verified(NamedTuple):
-    caller: Caller
-    expires_s: float
-    generation: int
-
-
 class TokenVerifier:
     """Finds callers by their tokens. Thread-safe."""
 
     def __init__(self, settings: AuthSettings, keys: KeySet) -> None:
         self._settings = settings
         self._keys = keys
-        self._verified: dict[bytes, _Verified] = {}
-        self._lock = Lock()
 
-    def caller(self, token: str) -> Caller:
-        """Return the caller whom a token names; raises TokenError."""
+    @property
+    def keys(self) -> object:
+        """The issuer's keys; another object once they have changed."""
+        return self._keys.current
+
+    def verify(self, token: str) -> tuple[Caller, float]:
+        """Return the caller whom a token names, and the Unix time until which it is valid; raises TokenError."""
         if len(token) > MAX_TOKEN_CHARACTERS or not token.isascii():
             raise TokenError("The token is too long, or not ASCII.")
-        digest = sha256(token.encode()).digest()
-        known = self._verified.get(digest)
-        if known is not None and known.generation == self._keys.generation and time.time() < known.expires_s:
-            return known.caller
-        generation = self._keys.generation
         claims = self._claims(token)
-        caller = self._caller_of(claims)
-        with self._lock:
-            self._verified.pop(digest, None)
-            while len(self._verified) >= CACHED_TOKENS:
-                del self._verified[next(iter(self._verified))]
-            self._verified[digest] = _Verified(caller, float(claims["exp"]) + LEEWAY_S, generation)
-        return caller
+        return self._caller_of(claims), float(claims["exp"]) + LEEWAY_S
 
     def _claims(self, token: str) -> dict[str, Any]:
         settings = self._settings
@@ -93,7 +74,7 @@ class TokenVerifier:
 
     def _key(self, key_id: object) -> VerifyingKey:
         key = self._keys.find(key_id) if isinstance(key_id, str) else None
-        if key is None and self._keys.is_empty:
+        if key is None and not self._keys.current:
             raise NoSigningKeysError("This node has not got the keys of tokens from their issuer yet.")
         if key is None:
             raise TokenError("The token's signing key is unknown.")

@@ -5,7 +5,6 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from hashlib import sha256
-from typing import Any
 
 import pytest
 
@@ -43,13 +42,14 @@ def verifier(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> TokenVerifier:
 def test_a_token_names_its_caller(issuer: Issuer, verifier: TokenVerifier) -> None:
     token = issuer.token(scope="read foldlake:write other:admin openid")
 
-    expected = Caller("jwt:alice", frozenset({Scope.READ, Scope.WRITE}))
-    assert verifier.caller(token) == expected
-    assert verifier.caller(token) == expected  # from the cache
+    caller, until_s = verifier.verify(token)
+
+    assert caller == Caller("jwt:alice", frozenset({Scope.READ, Scope.WRITE}))
+    assert time.time() + 500 < until_s < time.time() + 700
 
 
 def test_a_client_without_a_subject_is_named_by_its_id(issuer: Issuer, verifier: TokenVerifier) -> None:
-    assert verifier.caller(issuer.token(sub=None, client_id="till")).name == "jwt:till"
+    assert verifier.verify(issuer.token(sub=None, client_id="till"))[0].name == "jwt:till"
 
 
 def changed(token: str, **claims: object) -> str:
@@ -105,65 +105,21 @@ def test_any_other_token_is_refused(kind: str, issuer: Issuer, verifier: TokenVe
     token = REFUSED[kind](issuer)
 
     with pytest.raises(TokenError) as error:
-        verifier.caller(token)
+        verifier.verify(token)
 
     assert not token or token not in str(error.value)
 
 
-def test_a_token_from_the_cache_expires(
-    issuer: Issuer, verifier: TokenVerifier, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    token = issuer.token(exp=int(time.time()) + 60)
-    verifier.caller(token)
-    # What is not in the cache is not accepted any more.
-    monkeypatch.setattr(verifier, "_claims", _fail)
-    assert verifier.caller(token).name == "jwt:alice"
-
-    later_s = time.time() + 120
-    monkeypatch.setattr("query_api.access.token_verifier.time.time", lambda: later_s)
-
-    with pytest.raises(TokenError, match="not in the cache"):
-        verifier.caller(token)
-
-
-def test_a_token_from_the_cache_is_verified_again_once_the_keys_change(
-    verifier: TokenVerifier, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    token = issuer.token()
-    verifier.caller(token)
-    monkeypatch.setattr(verifier, "_claims", _fail)
-
-    verifier._keys.generation += 1
-
-    with pytest.raises(TokenError, match="not in the cache"):
-        verifier.caller(token)
-
-
-def _fail(_: str) -> dict[str, Any]:
-    raise TokenError("not in the cache")
-
-
-def test_the_cache_is_bounded(
-    issuer: Issuer, verifier: TokenVerifier, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("query_api.access.token_verifier.CACHED_TOKENS", 3)
-
-    for number in range(10):
-        verifier.caller(issuer.token(jti=str(number)))
-
-    assert len(verifier._verified) == 3
-
-
 def test_only_accepted_algorithms_are_used(issuer: Issuer) -> None:
     with pytest.raises(TokenError, match="algorithm that is not accepted"):
-        verifier_of(issuer, jwt_algorithms="ES256").caller(issuer.token())
+        verifier_of(issuer, jwt_algorithms="ES256").verify(issuer.token())
 
 
 def test_another_claim_may_have_the_scopes(issuer: Issuer) -> None:
     verifier = verifier_of(issuer, jwt_scopes_claim="permissions")
 
-    assert verifier.caller(issuer.token(permissions=["write", 7])).scopes == {Scope.WRITE}
-    assert verifier.caller(issuer.token()).scopes == set()
+    assert verifier.verify(issuer.token(permissions=["write", 7]))[0].scopes == {Scope.WRITE}
+    assert verifier.verify(issuer.token())[0].scopes == set()
 
 
 @pytest.mark.parametrize("claim", [None, "", 7, {"read": True}, [["read"]], "Read READ reads"])
