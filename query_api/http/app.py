@@ -8,7 +8,9 @@ from werkzeug.exceptions import HTTPException
 
 from include.declarations.catalog import Catalog
 from include.settings import Settings
+from query_api.access.credentials import Credentials
 from query_api.changes.change_feeds import ChangeFeeds
+from query_api.http.access.sign_in import sign_in_blueprint
 from query_api.http.answers import flask_response
 from query_api.http.changes.change_routes import ChangeStreams, changes_blueprint
 from query_api.http.commands.command_routes import commands_blueprint
@@ -41,8 +43,12 @@ def create_app(
     router: LookupRouter,
     catalog: Catalog,
     feeds: ChangeFeeds,
+    credentials: Credentials | None = None,
 ) -> Flask:
-    """Return the Flask application: every endpoint, and every error as problem details, or as a page for a browser."""
+    """Return the Flask application: every endpoint, and every error as problem details, or as a page for a browser.
+
+    credentials: find the callers, on a node with authentication.
+    """
     app = Flask("foldlake", static_folder=None)
     # A key may contain any characters, consecutive slashes included.
     app.url_map.merge_slashes = False
@@ -68,6 +74,8 @@ def create_app(
         app.register_blueprint(reports_blueprint(settings.home / "reports" / kind.name, kind))
     view = NodeView(settings, lookups, catalog)
     app.register_blueprint(status_blueprint(view, apis, framed_by))
+    if credentials is not None:
+        app.register_blueprint(sign_in_blueprint(credentials, settings.node.http_body_timeout_s))
     _register_errors(app, settings.node.name)
     return app
 

@@ -3,15 +3,19 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import ceil
+from typing import TypedDict
 
 from flask import Blueprint, Response, request
 
+from include.access.audit import AuditLog
+from include.access.caller import Caller
 from include.declarations.api import Command, ReadModelApi
 from include.errors import RegistryUnavailableError, SchemaError
 from include.kafka.events import GenericEvent, event_key
 from include.nodes.record_requests import record_target
 from include.settings import Settings
 from query_api.errors import OutcomeUnknownError
+from query_api.http.access.guard import CALLER_KEY
 from query_api.http.answers import CACHE_CONTROL, CONTENT_TYPE
 from query_api.http.commands.command_body import complete_body
 from query_api.http.commands.command_validation import parse_command
@@ -23,6 +27,13 @@ from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
 from query_api.metrics.node_metrics import COMMANDS
 
 RETRY_AFTER_S = 2
+
+
+class Appended(TypedDict):
+    """What a command answers: the event's id, and its topic, partition and offset."""
+
+    id: object
+    position: dict[str, object]
 
 
 @dataclass(frozen=True)
@@ -40,12 +51,14 @@ def commands_blueprint(settings: Settings, apis: Iterable[ReadModelApi]) -> Blue
     node = settings.node
     slots = ClientSlots(node.http_commands, node.max_client_share)
     limits = CommandLimits(slots, BodyDeadline(node.http_body_timeout_s))
+    # Without authentication, nobody is known who could be named.
+    audit = AuditLog(settings.home, node.name) if settings.auth.is_on else None
     for api in apis:
         topic = api.model.events_topic
         for command in api.commands:
             if topic not in producers:
                 producers[topic] = EventProducer(settings, topic)
-            view = _command_view(command, api, producers[topic], limits)
+            view = _command_view(command, api, producers[topic], limits, audit)
             # Flask reserves the dot in endpoint names for blueprints.
             endpoint = command.path.replace(".", ":")
             blueprint.add_url_rule(command.path, endpoint, view, methods=["POST"])
@@ -53,11 +66,15 @@ def commands_blueprint(settings: Settings, apis: Iterable[ReadModelApi]) -> Blue
 
 
 def _command_view(
-    command: Command, api: ReadModelApi, producer: EventProducer, limits: CommandLimits
+    command: Command,
+    api: ReadModelApi,
+    producer: EventProducer,
+    limits: CommandLimits,
+    audit: AuditLog | None,
 ) -> Callable[[], Response]:
     schema = api.schemas[command.path]
 
-    def run() -> Response:
+    def run() -> Appended:
         try:
             with limits.slots.slot(request.remote_addr or ""):
                 event = parse_command(complete_body(request, limits.body), command, schema)
@@ -66,19 +83,36 @@ def _command_view(
             detail = f"{error}. Nothing was written."
             raise ProblemError(503, "too-many-commands", detail, retry_after_s=RETRY_AFTER_S) from error
 
+    def record(outcome: str, event_id: object, position: object = None) -> None:
+        if audit is not None:
+            caller: Caller = request.environ[CALLER_KEY]
+            audit.record(
+                "command",
+                caller.name,
+                credential=caller.credential or None,
+                command=command.path,
+                read_model=api.model.name,
+                outcome=outcome,
+                id=event_id,
+                position=position,
+                client=request.remote_addr,
+            )
+
     def run_command() -> Response:
         try:
-            response = run()
+            appended = run()
         except ProblemError as problem:
             COMMANDS.labels(command.name, problem.slug).inc()
+            record(problem.slug, problem.extra.get("id"))
             raise
         COMMANDS.labels(command.name, "accepted").inc()
-        return response
+        record("accepted", appended["id"], appended["position"])
+        return Response(dumps(appended), status=202, headers=dict([CONTENT_TYPE, CACHE_CONTROL]))
 
     return run_command
 
 
-def _append(event: GenericEvent, api: ReadModelApi, producer: EventProducer) -> Response:
+def _append(event: GenericEvent, api: ReadModelApi, producer: EventProducer) -> Appended:
     event_id = event.values["id"]
     try:
         at = producer.append(event)
@@ -91,8 +125,10 @@ def _append(event: GenericEvent, api: ReadModelApi, producer: EventProducer) -> 
         raise _outcome_unknown(error, event, api) from error
     except SchemaError as error:
         raise ProblemError(500, "schema-refused", str(error)) from error
-    body = {"id": event_id, "position": {"topic": at.topic, "partition": at.partition, "offset": at.offset}}
-    return Response(dumps(body), status=202, headers=dict([CONTENT_TYPE, CACHE_CONTROL]))
+    return {
+        "id": event_id,
+        "position": {"topic": at.topic, "partition": at.partition, "offset": at.offset},
+    }
 
 
 def _outcome_unknown(error: OutcomeUnknownError, event: GenericEvent, api: ReadModelApi) -> ProblemError:
