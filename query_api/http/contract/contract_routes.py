@@ -7,6 +7,7 @@ from typing import Any
 
 from flask import Blueprint, Response, abort, request
 from jinja2 import Environment
+from markupsafe import Markup
 
 from include.declarations.catalog import Catalog
 from include.html_pages import page_templates
@@ -92,6 +93,16 @@ def _page_or_json(value: object, **shown: object) -> Response:
     return Response(page, content_type=HTML, headers={**page_headers(), **vary})
 
 
+def marked_up(text: str) -> Markup:
+    """Return a text as HTML, with what is between backticks as code."""
+    parts = [Markup.escape(part) for part in text.split("`")]
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if number % 2 else part for number, part in enumerate(parts)
+    )
+
+
 @cache
 def _templates() -> Environment:
-    return page_templates(FOLDER)
+    environment = page_templates(FOLDER)
+    environment.filters["marked_up"] = marked_up
+    return environment

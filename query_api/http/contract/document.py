@@ -37,7 +37,6 @@ def openapi_document(catalog: Catalog, *, is_secured: bool = False) -> dict[str,
     return {
         "openapi": OPENAPI,
         "info": {"title": "Foldlake", "version": release(), "description": ABOUT},
-        "servers": [{"url": "/"}],
         "security": [{"bearerAuth": []}] if is_secured else [{}],
         "tags": [{"name": tag} for tag in dict.fromkeys(one.tag for one in found)],
         "paths": paths,

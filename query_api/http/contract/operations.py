@@ -25,12 +25,9 @@ OF_EVERY_REQUEST = (
 )
 LOOKUP_REASONS = frozenset(reason.slug for reason in FailureReason)
 OF_QUERIES = ("unknown-parameter", "repeated-parameter", "invalid-query")
-UNAUTHENTICATED = {
-    "description": "The request has no valid credentials, and the node requires them.",
-    "headers": {"WWW-Authenticate": {"schema": {"type": "string"}}},
-    "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
-}
-MISSING_SCOPE = "- `missing-scope`: The caller does not have the scope that the request needs."
+# Of every request to a node that requires credentials.
+OF_SECURED_NODE = ("unauthenticated", "missing-scope", "peer-header")
+AUTHENTICATE = {"WWW-Authenticate": {"required": True, "schema": {"type": "string"}}}
 
 
 @dataclass(frozen=True)
@@ -117,15 +114,10 @@ class Operation:
 
 def shared_responses(*, is_secured: bool) -> dict[str, Any]:
     """Return the responses of every operation by their name, the status."""
-    found = {
-        str(status): _problem_response(status, kinds)
-        for status, kinds in _by_status(OF_EVERY_REQUEST).items()
+    slugs = (*OF_EVERY_REQUEST, *OF_SECURED_NODE) if is_secured else OF_EVERY_REQUEST
+    return {
+        str(status): _problem_response(status, kinds) for status, kinds in sorted(_by_status(slugs).items())
     }
-    if is_secured:
-        found |= {str(HTTPStatus.UNAUTHORIZED.value): UNAUTHENTICATED}
-        forbidden = found[str(HTTPStatus.FORBIDDEN.value)]
-        forbidden["description"] += f"\n{MISSING_SCOPE}"
-    return dict(sorted(found.items()))
 
 
 def _shared(status: int) -> dict[str, str]:
@@ -147,10 +139,12 @@ def _by_status(slugs: Iterable[str]) -> dict[int, list[tuple[str, ProblemKind]]]
 def _problem_response(status: int, kinds: list[tuple[str, ProblemKind]]) -> dict[str, Any]:
     about = "\n".join(f"- `{slug}`: {kind.meaning}" for slug, kind in kinds)
     own = {"type": {"enum": [TYPE_PREFIX + slug for slug, _ in kinds]}, "status": {"const": status}}
-    if status == HTTPStatus.FORBIDDEN or INVALID_PARAMETER in dict(kinds):
-        # Refusals of credentials are described once, and a declared kind of lookup may have slugs that it does not list.
+    if INVALID_PARAMETER in dict(kinds):
+        # A declared kind of lookup may have slugs that it does not list.
         own.pop("type")
     headers = dict(PROBLEM_HEADERS) if LOOKUP_REASONS & dict(kinds).keys() else {}
+    if status == HTTPStatus.UNAUTHORIZED:
+        headers |= AUTHENTICATE
     if any(kind.may_retry for _, kind in kinds):
         headers |= header_objects([RETRY_AFTER], is_required=False)
     schema = {"$ref": "#/components/schemas/Problem", "properties": own}

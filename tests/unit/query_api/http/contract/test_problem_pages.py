@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from query_api.http.contract.contract_routes import marked_up
 from query_api.http.problem_kinds import KINDS, is_kind, kind_of, page_of
 from query_api.http.problems import ProblemError, busy_problem, http_problem
 from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
@@ -50,6 +51,15 @@ def test_the_index_lists_every_problem_and_each_link_leads_to_a_page(node: Stops
         path = page_of(kind.slug.replace("{", "").replace("}", ""))
         assert f'href="{path}"' in index
         assert node.client.get(path, headers=BROWSER).status_code == 200
+
+
+def test_names_in_a_text_are_code_and_the_rest_is_escaped(node: StopsNode) -> None:
+    page = node.client.get("/problems/repeated-parameter", headers=BROWSER).text
+    length = node.client.get("/problems/ambiguous-length", headers=BROWSER).text
+
+    assert "`" not in page + length
+    assert "<code>Content-Length</code>" in length
+    assert marked_up("a < `b>c` & d") == "a &lt; <code>b&gt;c</code> &amp; d"
 
 
 def test_a_page_of_no_problem_is_not_found(node: StopsNode) -> None:
