@@ -48,7 +48,8 @@ position_values = itemgetter(EVENT_COUNT.name, SOURCE_PARTITION.name, SOURCE_OFF
 # Removals have no state record: their headers, as decimal text, are the position up to which the item's events were folded.
 REMOVAL_HEADERS = (EVENT_COUNT.name, SOURCE_PARTITION.name, SOURCE_OFFSET.name)
 _TEXT = "partition=%d, offset=%d, event_count=%d"
-_text_values = itemgetter(SOURCE_PARTITION.name, SOURCE_OFFSET.name, EVENT_COUNT.name)
+# (source_partition, source_offset, event_count), in the order of the text form.
+text_values = itemgetter(SOURCE_PARTITION.name, SOURCE_OFFSET.name, EVENT_COUNT.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ def supersedes(event_count: int, known: int, *, is_known_removed: bool = False) 
 
 def position_text(fields: Mapping[str, Any]) -> str:
     """Return the text form of a decoded record's position. Every lookup calls it, so it creates no `Position`."""
-    text: str = _TEXT % _text_values(fields)
+    text: str = _TEXT % text_values(fields)
     return text
 
 

@@ -17,6 +17,7 @@ from include.kafka.record_schema import RecordSchema
 PATH_PATTERN = re.compile(r"/api/[a-z][A-Za-z0-9-]*\.[a-z][A-Za-z0-9]*")
 PARAMETER_PATTERN = re.compile(r"[a-z][A-Za-z0-9]*")
 BOUND_PARAMETER = "minOffset"
+DECIMALS_PARAMETER = "decimals"
 # Every event has an id, which a command may set, and the time at which it occurred.
 ID_FIELD = TextField("id", max_characters=128, optional=True)
 TIME_FIELD = "occurredOn"
@@ -97,7 +98,7 @@ class Command:
 
 def check_parameter(path: str, parameter: str) -> None:
     """Raise ReadModelError unless a lookup can have a parameter of this name."""
-    if not PARAMETER_PATTERN.fullmatch(parameter) or parameter == BOUND_PARAMETER:
+    if not PARAMETER_PATTERN.fullmatch(parameter) or parameter in {BOUND_PARAMETER, DECIMALS_PARAMETER}:
         raise ReadModelError(
             f"The parameter {parameter!r} of {path} is not valid: use letters and digits in camel case."
         )

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from decimal import Context, Decimal
+from typing import Any
 
 DECIMAL_PATTERN = re.compile(r"-?[0-9]{1,64}(\.[0-9]{1,64})?")
 INTEGER_PATTERN = re.compile(r"-?[0-9]{1,19}")
@@ -36,6 +37,10 @@ class CommandField:
         """Return the event's value for a valid JSON value."""
         return value
 
+    def json_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of valid values, for the contract."""
+        return {}
+
 
 @dataclass(frozen=True)
 class TextField(CommandField):
@@ -66,6 +71,16 @@ class TextField(CommandField):
             return f"has {size} bytes of UTF-8; at most {self.max_bytes} are allowed"
         return None
 
+    def json_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of valid values; bytes are not characters, so the description has their limit."""
+        limits = [limit for limit in (self.max_characters, self.max_bytes) if limit is not None]
+        schema: dict[str, Any] = {"type": "string", "minLength": 1}
+        if limits:
+            schema["maxLength"] = min(limits)
+        if self.max_bytes is not None:
+            schema["description"] = f"At most {self.max_bytes} bytes of UTF-8."
+        return schema
+
 
 @dataclass(frozen=True)
 class DecimalField(CommandField):
@@ -95,6 +110,17 @@ class DecimalField(CommandField):
         # The default context has 28 digits.
         return Decimal(str(value)).quantize(Decimal(1).scaleb(-self.scale), context=Context(self.precision))
 
+    def json_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of valid values. Few programs send a number that is exact in decimals, so the string comes first."""
+        digits = self.precision - self.scale
+        decimals = rf"(\.[0-9]{{1,{self.scale}}})?" if self.scale else ""
+        text = {"type": "string", "pattern": rf"^(?!0+(\.0+)?$)[0-9]{{1,{digits}}}{decimals}$"}
+        number = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 10**digits}
+        about = (
+            f"A decimal above zero and below 10^{digits}, with at most {self.scale} decimals and no exponent."
+        )
+        return {"anyOf": [text, number], "description": about}
+
 
 @dataclass(frozen=True)
 class IntegerField(CommandField):
@@ -114,3 +140,7 @@ class IntegerField(CommandField):
     def event_value(self, value: object) -> int:
         """Return the number."""
         return int(str(value))
+
+    def json_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of valid values."""
+        return {"type": "integer", "minimum": self.minimum, "maximum": self.maximum}

@@ -6,10 +6,11 @@ A window has a fixed size, and one begins at each multiple of the slide since 19
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 from include.declarations.api import BOUND_PARAMETER, check_parameter, check_path
-from include.declarations.kinds.endpoint import MAX_RECORDS, Endpoint, InvalidParameterError
+from include.declarations.kinds.endpoint import MAX_RECORDS, Endpoint, InvalidParameterError, Texts
 from include.errors import ReadModelError
 
 SECOND = timedelta(seconds=1)
@@ -60,13 +61,14 @@ class HoppingWindow:
 
 @dataclass(frozen=True)
 class WindowLookup(Endpoint):
-    """A lookup with its own path: `GET <path>?<parameter>=<item>&from=<time>&to=<time>` returns a JSON array, ordered by time.
+    """A lookup with its own path: `GET <path>?<parameter>=<item>&from=<time>&to=<time>` returns a JSON object with the array `windows`.
 
     It has an object with some fields of the state for each window of the item that begins at or after `from` and before `to`, and has
-    events.
+    events, ordered by time.
 
     parameter: the query parameter that gives the item. window: the windows; they make the keys of the read model. fields: names of
-    fields of the state record. max_item_bytes: items with more bytes of UTF-8 are rejected. example: an item.
+    fields of the state record. max_item_bytes: items with more bytes of UTF-8 are rejected. example: an item. as_array: the answer is the
+    array itself, for clients that expect it; deprecated.
     """
 
     path: str
@@ -75,6 +77,8 @@ class WindowLookup(Endpoint):
     fields: tuple[str, ...]
     max_item_bytes: int = 200
     example: str = "1"
+    as_array: bool = False
+    problems: ClassVar[tuple[str, ...]] = ("invalid-item", "invalid-from", "invalid-to", "range-too-long")
 
     def __post_init__(self) -> None:  # noqa: D105 - validates the fields
         check_path(self.path)
@@ -88,6 +92,44 @@ class WindowLookup(Endpoint):
     def parameters(self) -> tuple[str, ...]:
         """The item, and the bounds of the range."""
         return self.parameter, SINCE, UNTIL
+
+    @property
+    def deprecation(self) -> str:
+        """Why the answer of this lookup will change, if it is the array itself."""
+        return "The answer becomes an object, whose member `windows` is this array." if self.as_array else ""
+
+    def answer(self, records: Sequence[Texts]) -> str:
+        """Return the JSON of the windows that have a record."""
+        windows = super().answer(records)
+        return windows if self.as_array else f'{{"windows":{windows}}}'
+
+    def answer_schema(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the JSON Schema of the answer."""
+        windows = {"type": "array", "items": record, "maxItems": MAX_RECORDS}
+        if self.as_array:
+            return windows
+        return {"type": "object", "properties": {"windows": windows}, "required": ["windows"]}
+
+    @property
+    def required_parameters(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.parameters
+
+    def parameter_schemas(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the schemas of the item and the times."""
+        time = {"type": "string", "format": "date-time"}
+        item = {"type": "string", "minLength": 1, "maxLength": self.max_item_bytes, "example": self.example}
+        about = f"Item of the windows. At most {self.max_item_bytes} bytes of UTF-8."
+        since = f"Windows that begin at or after this time; at most {MAX_RECORDS} may begin in the range."
+        return {
+            self.parameter: {**item, "description": about},
+            SINCE: {**time, "description": since, "example": "2026-03-02T08:00:00Z"},
+            UNTIL: {
+                **time,
+                "description": "Windows that begin before this time.",
+                "example": "2026-03-02T08:01:00Z",
+            },
+        }
 
     def keys(self, given: Mapping[str, str]) -> Sequence[bytes]:
         """Return the keys of the windows that begin in the range; raises InvalidParameterError, also for too many."""

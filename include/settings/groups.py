@@ -214,7 +214,8 @@ class NodeSettings(SettingsGroup):
     """One query node; each of its processes reads the same values.
 
     store: name of a folder in query_api/store. max_age_s: a node is not ready while its answers can be older than this.
-    allowed_hosts: hosts at which clients may address the node, besides loopback and its URL. peer_hosts: hosts of the nodes that
+    allowed_hosts: hosts at which clients may address the node, besides loopback and its URL. allowed_origins: of other sites, whose pages may
+    send requests and read the answers. peer_hosts: hosts of the nodes that
     this one asks; empty: loopback if it is on loopback itself, else any. placements: entries `<read model>=<placement>`, which
     replace what the read models declare (include/nodes/placements.py).
 
@@ -230,6 +231,7 @@ class NodeSettings(SettingsGroup):
     bind: str = LOOPBACK
     url: str = ""
     allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
     peer_hosts: tuple[str, ...] = ()
     store_dir: Path | None = None
     store: str = "lmdb"
@@ -258,7 +260,7 @@ class NodeSettings(SettingsGroup):
         host = f"[{self.bind}]" if ":" in self.bind else self.bind
         return self.url or f"http://{host}:{self.port}"
 
-    @field_validator("allowed_hosts", "peer_hosts", "placements", mode="before")
+    @field_validator("allowed_hosts", "allowed_origins", "peer_hosts", "placements", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         """Accept the format of environment variables, `a.example,b.example`."""

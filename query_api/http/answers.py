@@ -58,7 +58,7 @@ def served_header(answer: LocalAnswer) -> tuple[str, str]:
 def proxied_headers(headers: dict[str, str]) -> list[tuple[str, str]]:
     """Return the headers of another node's response that are sent on to the client."""
     internal = SERVED_HEADER.lower()
-    wanted = ("content-type", "cache-control", "retry-after")
+    wanted = ("content-type", "cache-control", "retry-after", "etag")
     return [
         (k.title(), v)
         for k, v in headers.items()

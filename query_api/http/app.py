@@ -14,6 +14,9 @@ from query_api.http.access.sign_in import sign_in_blueprint
 from query_api.http.answers import flask_response
 from query_api.http.changes.change_routes import ChangeStreams, changes_blueprint
 from query_api.http.commands.command_routes import commands_blueprint
+from query_api.http.contract.contract_routes import contract_blueprint
+from query_api.http.delivery.compression import compress
+from query_api.http.delivery.cross_origin import share
 from query_api.http.explain.explain_routes import explain_blueprint
 from query_api.http.explain.explanations import Explanations
 from query_api.http.health_routes import health_blueprint
@@ -70,12 +73,16 @@ def create_app(
     explanations = Explanations(settings)
     app.register_blueprint(explain_blueprint(settings.node.name, models, explanations, framed_by))
     app.register_blueprint(health_blueprint(settings, lookups))
+    app.register_blueprint(contract_blueprint(settings.node.name, catalog))
     for kind in (QUALITY, CHANGES):
         app.register_blueprint(reports_blueprint(settings.home / "reports" / kind.name, kind))
     view = NodeView(settings, lookups, catalog)
     app.register_blueprint(status_blueprint(view, apis, framed_by))
     if credentials is not None:
         app.register_blueprint(sign_in_blueprint(credentials, settings.node.http_body_timeout_s))
+    # Flask calls them in reverse order: an error is a page before it is compressed.
+    app.after_request(lambda response: share(response, request, hosts.origins))
+    app.after_request(lambda response: compress(response, request))
     _register_errors(app, settings.node.name)
     return app
 

@@ -14,7 +14,7 @@ from include.status.measurement import read_stream_status
 from query_api.http.answers import CACHE_CONTROL, metrics_response
 from query_api.http.json_text import dumps
 from query_api.http.limits.worker_watchdog import WORKER_HEADER
-from query_api.http.problems import ProblemError
+from query_api.http.problems import ProblemError, busy_problem
 from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
 from query_api.lookup.lookups import Lookups
 from query_api.lookup.partition_status import local_reports, merged, peer_reports
@@ -72,7 +72,7 @@ def _stream_metrics(settings: Settings, readings: ClientSlots) -> Response:
         with readings.slot(request.remote_addr or ""):
             status = read_stream_status(settings)
     except NoFreeSlotError as error:
-        raise ProblemError(503, "too-many-requests", f"{error}.", retry_after_s=5) from error
+        raise busy_problem(error, "too-many-requests", retry_after_s=5) from error
     except KafkaUnavailableError as error:
         raise ProblemError(503, "not-ready", str(error), retry_after_s=5) from error
     return metrics_response(stream_exposition(status))

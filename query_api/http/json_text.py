@@ -17,6 +17,9 @@ from uuid import UUID
 
 from include.kafka.state_record import StateRecord
 
+DecimalJson = Callable[[int, bytes], str]
+"""Returns the JSON of Avro's decimal from its scale and its unscaled value."""
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The branches of a union by what a value without its logical type is in Python.
 PYTHON_TYPES: dict[Any, tuple[type, ...]] = {
@@ -85,27 +88,47 @@ def unscaled_text(scale: int, unscaled: bytes) -> str:
     return f"{digits[:-scale]}.{digits[-scale:]}"
 
 
-def raw_json(avro_type: Any) -> Callable[[Any], str]:  # noqa: ANN401 - JSON of any shape
+def quoted_text(scale: int, unscaled: bytes) -> str:
+    """Return Avro's decimal as a JSON string."""
+    return f'"{unscaled_text(scale, unscaled)}"'
+
+
+def with_text_decimals(value: object) -> object:
+    """Return a value with each decimal in it as text, which programs without decimals read without loss."""
+    if isinstance(value, Decimal):
+        return decimal_text(value)
+    if isinstance(value, Mapping):
+        return {name: with_text_decimals(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [with_text_decimals(one) for one in value]
+    return value
+
+
+def raw_json(avro_type: Any, *, text_decimals: bool = False) -> Callable[[Any], str]:  # noqa: ANN401 - JSON of any shape
     """Return a function that converts a value of an Avro type, given without its logical type, to JSON.
 
-    The JSON equals that of `dumps` for the value with its logical type.
+    The JSON equals that of `dumps` for the value with its logical type; with `text_decimals`, for that of `with_text_decimals`.
     """
+    return _json_of(avro_type, quoted_text if text_decimals else unscaled_text)
+
+
+def _json_of(avro_type: Any, decimal: DecimalJson) -> Callable[[Any], str]:  # noqa: ANN401 - JSON of any shape
     if isinstance(avro_type, list):
-        return _union_json([one for one in avro_type if one != "null"])
+        return _union_json([one for one in avro_type if one != "null"], decimal)
     if not isinstance(avro_type, dict):
         return dumps
     kind, logical_type = avro_type.get("type"), avro_type.get("logicalType")
     if logical_type is not None:
-        return _logical_json(str(logical_type), avro_type.get("scale", 0))
+        return _logical_json(str(logical_type), avro_type.get("scale", 0), decimal)
     if isinstance(kind, dict | list):
-        return raw_json(kind)
-    return _container_json(avro_type)
+        return _json_of(kind, decimal)
+    return _container_json(avro_type, decimal)
 
 
-def _logical_json(logical_type: str, scale: int) -> Callable[[Any], str]:
+def _logical_json(logical_type: str, scale: int, decimal: DecimalJson) -> Callable[[Any], str]:
     match logical_type:
         case "decimal":
-            return partial(unscaled_text, scale)
+            return partial(decimal, scale)
         case "date":
             return lambda days: dumps(EPOCH.date() + timedelta(days))
         case "timestamp-millis" | "timestamp-micros" | "local-timestamp-millis" | "local-timestamp-micros":
@@ -115,29 +138,31 @@ def _logical_json(logical_type: str, scale: int) -> Callable[[Any], str]:
     return dumps
 
 
-def _container_json(avro_type: Any) -> Callable[[Any], str]:  # noqa: ANN401 - JSON of any shape
+def _container_json(avro_type: Any, decimal: DecimalJson) -> Callable[[Any], str]:  # noqa: ANN401 - JSON of any shape
     match avro_type["type"]:
         case "array":
-            item = _or_null(raw_json(avro_type["items"]))
+            item = _or_null(_json_of(avro_type["items"], decimal))
             return lambda items: "[" + ",".join(map(item, items)) + "]"
         case "map":
-            value = _or_null(raw_json(avro_type["values"]))
+            value = _or_null(_json_of(avro_type["values"], decimal))
             return lambda entries: _object((name, value(one)) for name, one in entries.items())
         case "record":
-            fields = {field["name"]: _or_null(raw_json(field["type"])) for field in avro_type["fields"]}
+            fields = {
+                field["name"]: _or_null(_json_of(field["type"], decimal)) for field in avro_type["fields"]
+            }
             return lambda record: _object((name, text(record[name])) for name, text in fields.items())
     return dumps
 
 
-def _union_json(branches: list[Any]) -> Callable[[Any], str]:
+def _union_json(branches: list[Any], decimal: DecimalJson) -> Callable[[Any], str]:
     """Return the function for a union, which chooses the branch by the value's Python type."""
     if len(branches) == 1:
-        return raw_json(branches[0])
+        return _json_of(branches[0], decimal)
     texts: dict[type, Callable[[Any], str]] = {}
     for branch in branches:
         name = branch.get("type") if isinstance(branch, dict) else branch
         for python_type in PYTHON_TYPES.get(name, ()):
-            texts.setdefault(python_type, raw_json(branch))
+            texts.setdefault(python_type, _json_of(branch, decimal))
     return lambda value: texts.get(type(value), dumps)(value)
 
 
@@ -149,11 +174,11 @@ def _object(members: Iterable[tuple[str, str]]) -> str:
     return "{" + ",".join(f"{json.dumps(name)}:{text}" for name, text in members) + "}"
 
 
-def record_fields(key: bytes, record: StateRecord) -> dict[str, object]:
+def record_fields(key: bytes, record: StateRecord, *, text_decimals: bool = False) -> dict[str, object]:
     """Return a key's state record as a dictionary for JSON."""
     return {
         "key": key.decode(),
-        "state": record.state,
+        "state": with_text_decimals(record.state) if text_decimals else record.state,
         **record.position.record_fields(),
         "occurred_on": record.occurred_on,
     }

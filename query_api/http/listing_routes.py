@@ -15,10 +15,20 @@ from flask import Blueprint, Response, request
 from include.nodes.peers import VERSION_HEADER
 from include.nodes.record_requests import ARROW, ARROW_TYPE, KeySample
 from query_api.http.answers import NODE_HEADER, StreamBody, age_headers, combined_headers
+from query_api.http.contract.parameters import (
+    DEFAULT_LIMIT,
+    MAX_DIGITS,
+    MAX_LIMIT,
+    MAX_NUMBER,
+    OF_MODEL,
+    OF_PARTITION,
+    OF_RECORD_STREAM,
+    names,
+)
 from query_api.http.json_text import dumps, record_fields
 from query_api.http.lookups.router import KEY_PARAMETER, version_number
-from query_api.http.problems import ProblemError
-from query_api.http.request_parameters import Areas, parameters, require_prefix
+from query_api.http.problems import ProblemError, busy_problem
+from query_api.http.request_parameters import Areas, has_text_decimals, parameters, require_prefix
 from query_api.lookup.bounding_box import Area
 from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
 from query_api.lookup.local_lookup import LocalLookup
@@ -39,20 +49,18 @@ class PageRecords(NamedTuple):
     next: bytes | None
 
 
-def page_records(
-    local: LocalLookup, found: LocalPage[RecordPage], area: Area | None, limit: int
-) -> PageRecords:
-    """Return at most `limit` records of a page of this node's store, in an area if one is given; raises LookupFailedError."""
+def page_records(local: LocalLookup, found: LocalPage[RecordPage], query: PartQuery) -> PageRecords:
+    """Return the records of a page of this node's store, as the query limits them; raises LookupFailedError."""
     decode = local.decoder(found)
     records: list[dict[str, Any]] = []
     read = b""
     for key, stored in found.page.records:
-        if len(records) == limit:
+        if len(records) == query.limit:
             return PageRecords(records, read)
         read = key
         record = decode(stored)
-        if area is None or area.has(record.state):
-            records.append(record_fields(key, record))
+        if query.area is None or query.area.has(record.state):
+            records.append(record_fields(key, record, text_decimals=query.text_decimals))
     return PageRecords(records, found.page.next)
 
 
@@ -65,7 +73,7 @@ def page_part(local: LocalLookup, location: KeyLocation, after: bytes, query: Pa
     """Return records of a partition of this node's store; raises LookupFailedError."""
     limit = read_limit(query.area, query.limit)
     found = local.page(location, after, limit, KeyRange(query.prefix))
-    records, following = page_records(local, found, query.area, query.limit)
+    records, following = page_records(local, found, query)
     return Part(records, following, AnswerAge.of_partition(found.partition), found.next_offset)
 
 
@@ -97,12 +105,6 @@ class ModelListing:
         return Response(body, content_type="application/json", headers=headers)
 
 
-OF_PARTITION = frozenset({"partition", "version", "after", "limit", "within", "prefix"})
-OF_STREAM = frozenset({"format", "partition", "version", "after", "prefix", "sample"})
-OF_MODEL = frozenset({"version", "cursor", "limit", "within", "prefix"})
-DEFAULT_LIMIT = 100
-MAX_LIMIT = 1000
-MAX_DIGITS = 9
 SAMPLE = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 
 
@@ -126,21 +128,22 @@ def listing_blueprint(
             return look_up(name)
         query = request.query_string.decode("latin-1")
         if "format" in request.args:
-            return _stream(local, streams, name, parameters(query, OF_STREAM))
+            return _stream(local, streams, name, parameters(query, names(OF_RECORD_STREAM)))
         is_of_model = "partition" not in request.args
-        given = parameters(query, OF_MODEL if is_of_model else OF_PARTITION)
+        given = parameters(query, names(OF_MODEL if is_of_model else OF_PARTITION))
         limit = _number("limit", given.get("limit"), DEFAULT_LIMIT, 1, MAX_LIMIT)
         area = areas.parse(name, given.get("within"))
         prefix = require_prefix("prefix", given.get("prefix", ""), local.max_key_bytes)
         version = version_number(given.get("version"))
+        asked = PartQuery(limit, area, prefix, has_text_decimals(given))
         if is_of_model:
-            return models.answer(name, given.get("cursor"), version, PartQuery(limit, area, prefix))
-        partition = _number("partition", given.get("partition"), None, 0, 10**MAX_DIGITS)
+            return models.answer(name, given.get("cursor"), version, asked)
+        partition = _number("partition", given.get("partition"), None, 0, MAX_NUMBER)
         after = require_prefix("after", given.get("after", ""), local.max_key_bytes)
         location = local.locate_partition(name, partition, version)
         found = local.page(location, after, read_limit(area, limit), KeyRange(prefix))
         headers = _headers(found)
-        body = _json(found, page_records(local, found, area, limit))
+        body = _json(found, page_records(local, found, asked))
         return Response(body, content_type="application/json", headers=headers)
 
     return blueprint
@@ -164,7 +167,7 @@ def _stream(local: LocalLookup, streams: ClientSlots, name: str, given: Mapping[
 
     if given["format"] != ARROW:
         raise ProblemError(400, "invalid-format", f"format must be {ARROW}, or be left out for JSON.")
-    partition = _number("partition", given.get("partition"), None, 0, 10**MAX_DIGITS)
+    partition = _number("partition", given.get("partition"), None, 0, MAX_NUMBER)
     after, prefix = (
         require_prefix(parameter, given.get(parameter, ""), local.max_key_bytes)
         for parameter in ("after", "prefix")
@@ -175,7 +178,7 @@ def _stream(local: LocalLookup, streams: ClientSlots, name: str, given: Mapping[
         try:
             opening.enter_context(streams.slot(request.remote_addr or ""))
         except NoFreeSlotError as error:
-            raise ProblemError(503, "too-many-streams", f"{error}.", retry_after_s=5) from error
+            raise busy_problem(error, "too-many-streams", retry_after_s=5) from error
         stream = RecordStream(local, location, after, KeyRange(prefix), sample)
         body = StreamBody(iter(stream), opening.pop_all())
     return Response(body, content_type=ARROW_TYPE, headers=_headers(stream.first))

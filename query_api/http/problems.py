@@ -5,16 +5,20 @@ from http import HTTPStatus
 from include.nodes.peers import REASON_HEADER
 from query_api.http.answers import CACHE_CONTROL, NODE_HEADER, Reply, age_headers
 from query_api.http.json_text import dumps
+from query_api.http.problem_kinds import is_kind, page_of
+from query_api.lookup.client_slots import NoFreeSlotError
 from query_api.lookup.lookup_results import LookupFailedError
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:foldlake:problem:"
+# Of HTTP errors that have no kind of their own.
+HTTP_ERROR = "http-error"
 
 
 class ProblemError(Exception):
     """An error response.
 
-    slug: identifies the kind of problem; stable, for programs.
+    slug: identifies the kind of problem; stable, for programs. It must be in `problem_kinds.py`, with this status.
     detail: describes this occurrence, for people.
     extra: further members of the problem's JSON.
     """
@@ -23,6 +27,9 @@ class ProblemError(Exception):
         self, status: int, slug: str, detail: str, *, retry_after_s: int | None = None, **extra: object
     ) -> None:
         super().__init__(detail)
+        if not is_kind(slug, status):
+            message = f"a problem {slug} with status {status} is not in problem_kinds.py"
+            raise ValueError(message)
         self.status = status
         self.slug = slug
         self.detail = detail
@@ -38,6 +45,7 @@ def problem_reply(problem: ProblemError) -> Reply:
         "title": problem.title,
         "status": problem.status,
         "detail": problem.detail,
+        "page": page_of(problem.slug),
         **problem.extra,
     }
     # Without it, caches may keep a 404, a 405 or a 410 for as long as they like (RFC 9110, section 15.1).
@@ -65,7 +73,13 @@ def lookup_problem(error: LookupFailedError, node_name: str) -> Reply:
     return status, headers, body
 
 
+def busy_problem(error: NoFreeSlotError, slug: str, retry_after_s: int, *, outcome: str = "") -> ProblemError:
+    """Return the problem of a request without a slot: the caller has used its share, or the node has none left. outcome: a sentence."""
+    status = HTTPStatus.TOO_MANY_REQUESTS if error.is_of_client else HTTPStatus.SERVICE_UNAVAILABLE
+    return ProblemError(status.value, slug, f"{error}.{outcome}", retry_after_s=retry_after_s)
+
+
 def http_problem(status: int, detail: str) -> Reply:
     """Return the reply for an error of HTTP itself (not found, method not allowed, ...)."""
-    phrase = HTTPStatus(status).phrase
-    return problem_reply(ProblemError(status, phrase.lower().replace(" ", "-").replace("'", ""), detail))
+    slug = HTTPStatus(status).phrase.lower().replace(" ", "-").replace("'", "")
+    return problem_reply(ProblemError(status, slug if is_kind(slug, status) else HTTP_ERROR, detail))

@@ -19,6 +19,7 @@ from include.nodes.node_url import (
     reachable_url,
 )
 from include.settings import NodeSettings
+from query_api.http.delivery.cross_origin import parse_origins
 from query_api.http.problems import ProblemError
 
 if TYPE_CHECKING:
@@ -34,13 +35,14 @@ CACHED_HOSTS = 64
 class AllowedHosts:
     """Loopback with any port, the host and port of the node's URL, and the hosts that the setting lists, with any port.
 
-    accepts: whether a Host header, `host` or `host:port`, names one of them.
+    accepts: whether a Host header, `host` or `host:port`, names one of them. origins: those of other sites whose pages may send requests.
     """
 
     def __init__(self, node: NodeSettings) -> None:
         """Read the settings; raises SettingsError."""
         self._own = reachable_url(node)
         self._listed = HostList.parse(node.allowed_hosts, VARIABLE)
+        self.origins = parse_origins(node.allowed_origins)
         self.accepts = lru_cache(maxsize=CACHED_HOSTS)(self._accepts)
 
     def _accepts(self, authority: str) -> bool:
@@ -54,6 +56,8 @@ class AllowedHosts:
 
     def accepts_origin(self, origin: str) -> bool:
         """Whether an Origin header names one of them; `null`, that of a page without an origin, does not."""
+        if origin in self.origins:
+            return True
         scheme, _, authority = origin.partition("://")
         return scheme in SCHEMES and self.accepts(authority)
 

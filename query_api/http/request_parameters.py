@@ -1,12 +1,12 @@
 """Strict parsing of what requests name: query parameters, keys, and the area of `within`."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from urllib.parse import unquote_to_bytes
 
 from werkzeug.routing import BaseConverter
 
-from include.declarations.api import ReadModelApi
+from include.declarations.api import DECIMALS_PARAMETER, ReadModelApi
 from include.kafka.wire_format import key_fault
 from query_api.http.problems import ProblemError
 from query_api.lookup.bounding_box import Area, BoundingBox, InvalidBoxError
@@ -14,6 +14,8 @@ from query_api.lookup.bounding_box import Area, BoundingBox, InvalidBoxError
 # A percent sign that begins no escape: programs differ in whether it stands for itself.
 BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 MAX_SHOWN = 200
+# Value of `decimals` -> whether decimals are strings.
+DECIMAL_FORMS = {None: False, "number": False, "string": True}
 
 
 def parameters(query_string: str, allowed: frozenset[str]) -> dict[str, str]:
@@ -68,6 +70,14 @@ def require_key(name: str, text: str, max_bytes: int) -> bytes:
 def require_prefix(name: str, text: str, max_bytes: int) -> bytes:
     """Return the beginning of a key, which may be empty, in UTF-8; raises ProblemError for one that no key has."""
     return require_key(name, text, max_bytes) if text else b""
+
+
+def has_text_decimals(given: Mapping[str, str]) -> bool:
+    """Whether a request asks for exact decimals as strings; raises ProblemError."""
+    text = given.get(DECIMALS_PARAMETER)
+    if text not in DECIMAL_FORMS:
+        raise ProblemError(400, "invalid-decimals", "decimals must be number or string.")
+    return DECIMAL_FORMS[text]
 
 
 MAX_SHOWN_BOX = 100

@@ -20,6 +20,7 @@ from query_api.access.credentials import Credentials
 from query_api.changes.change_feeds import ChangeFeeds
 from query_api.http.access.guard import Guard
 from query_api.http.app import create_app
+from query_api.http.delivery.conditional import for_condition
 from query_api.http.limits.connections import limit_unread_answers
 from query_api.http.lookups.named_lookups import compile_lookups
 from query_api.http.lookups.router import OK, LookupRouter
@@ -35,9 +36,11 @@ if TYPE_CHECKING:
 
 STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
 HTTP_OK = "200 OK"
+HTTP_NOT_MODIFIED = "304 Not Modified"
 HOP_KEY = "HTTP_FOLDLAKE_HOP"
 SERVED_KEY = "HTTP_FOLDLAKE_SERVED"
 ACCEPT_KEY = "HTTP_ACCEPT"
+CONDITION_KEY = "HTTP_IF_NONE_MATCH"
 CLOSE = ("Connection", "close")
 
 
@@ -86,7 +89,9 @@ class FastPath:
                 )
                 if status == OK:
                     LOOKUP_SECONDS.observe(time.perf_counter() - started_s)
-                    start_response(HTTP_OK, headers)
+                    if CONDITION_KEY in environ:
+                        status, headers, body = for_condition((status, headers, body), environ[CONDITION_KEY])
+                    start_response(HTTP_OK if status == OK else HTTP_NOT_MODIFIED, headers)
                 else:
                     accept = environ.get(ACCEPT_KEY, "")
                     status, headers, body = for_client((status, headers, body), accept, target)

@@ -15,6 +15,7 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from include.declarations.api import DECIMALS_PARAMETER
 from include.nodes.peers import PeerDownError
 from include.nodes.record_requests import records_path
 from include.settings import Placement
@@ -96,11 +97,15 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class PartQuery:
-    """Which records to read: up to `limit`, in an area if one is given, with keys that begin with `prefix`."""
+    """Which records to read: up to `limit`, in an area if one is given, with keys that begin with `prefix`.
+
+    text_decimals: whether exact decimals are strings.
+    """
 
     limit: int
     area: Area | None = None
     prefix: bytes = b""
+    text_decimals: bool = False
 
 
 # Reads records of a partition after a key from this node's store; raises LookupFailedError.
@@ -189,6 +194,8 @@ class ModelPages:
             target += f"&within={query.area.box.text}"
         if query.prefix:
             target += f"&prefix={quote(query.prefix)}"
+        if query.text_decimals:
+            target += f"&{DECIMALS_PARAMETER}=string"
         try:
             answer = peer.get(target, rule, PAGE_TIMEOUT_S)
         except PeerDownError:

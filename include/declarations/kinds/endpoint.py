@@ -3,6 +3,7 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from include.declarations.api import check_parameter, check_path, require_fields
 from include.declarations.read_model import ReadModel
@@ -10,6 +11,8 @@ from include.errors import FoldlakeError
 
 # A page of that many records takes some milliseconds, and as many requests to other nodes as they own keys of it.
 MAX_RECORDS = 500
+# The slug of a parameter's problem, if a kind has none of its own.
+INVALID_PARAMETER = "invalid-parameter"
 
 Texts = Mapping[str, str]
 """The JSON of each field of a record, in the order of the endpoint's fields; empty if the key has no record."""
@@ -30,15 +33,43 @@ class Endpoint(ABC):
     another node, and adds the headers for the version and the age of the oldest record.
 
     path: `/api/<name>.<verb>`. fields: names of fields of the state record.
+    problems: the slugs of its InvalidParameterErrors, for the contract.
     """
 
     path: str
     fields: tuple[str, ...]
+    problems: ClassVar[tuple[str, ...]] = (INVALID_PARAMETER,)
 
     @property
     @abstractmethod
     def parameters(self) -> tuple[str, ...]:
         """The names of the parameters that a request may have."""
+
+    @property
+    def deprecation(self) -> str:
+        """Why clients should stop using the lookup, and what to use instead, for the contract; empty if they should not."""
+        return ""
+
+    @property
+    def required_parameters(self) -> tuple[str, ...]:
+        """The names of the parameters that a request must have, for the contract."""
+        return ()
+
+    def parameter_schemas(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the JSON Schema of a parameter's value by its name, for the contract, with `description` and `example`.
+
+        By default, every parameter is a string.
+        """
+        return {}
+
+    def answer_schema(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the JSON Schema of the answer, for the contract, from that of a record.
+
+        A kind with its own `answer` describes it here; otherwise the contract describes any JSON.
+        """
+        if type(self).answer is not Endpoint.answer:
+            return {}
+        return {"type": "array", "items": record, "maxItems": MAX_RECORDS}
 
     @abstractmethod
     def keys(self, given: Mapping[str, str]) -> Sequence[bytes]:

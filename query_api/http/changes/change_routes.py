@@ -16,9 +16,10 @@ from query_api.changes.resumption import why_not_resumable
 from query_api.http.answers import NODE_HEADER, StreamBody
 from query_api.http.changes.change_stream import ChangeStream, StreamStart
 from query_api.http.changes.events import Snapshot
+from query_api.http.contract.parameters import LAST_EVENT_ID, OF_CHANGES, names
 from query_api.http.lookups.router import version_number
-from query_api.http.problems import ProblemError
-from query_api.http.request_parameters import Areas, parameters, require_key
+from query_api.http.problems import ProblemError, busy_problem
+from query_api.http.request_parameters import Areas, has_text_decimals, parameters, require_key
 from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
 from query_api.lookup.local_lookup import LocalLookup
 from query_api.lookup.lookup_results import FailureReason, LookupFailedError
@@ -26,8 +27,7 @@ from query_api.lookup.model_pages import ModelPages
 from query_api.lookup.routing import KeyLocation
 from query_api.metrics.node_metrics import CHANGE_STREAMS
 
-PARAMETERS = frozenset({"key", "prefix", "within", "after", "snapshot", "version"})
-LAST_EVENT_ID = "Last-Event-ID"
+PARAMETERS = names(OF_CHANGES)
 READY_TIMEOUT_S = 5.0
 HEADERS = {
     "Cache-Control": "no-store",
@@ -38,13 +38,17 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class StreamRequest:
-    """What a client asks for. version: None for the live one. position: after which the stream continues, if given."""
+    """What a client asks for. version: None for the live one. position: after which the stream continues, if given.
+
+    text_decimals: whether exact decimals are strings.
+    """
 
     read_model: str
     version: int | None
     selection: Selection
     position: StreamPosition | None
     wants_snapshot: bool
+    text_decimals: bool
 
 
 class ChangeStreams:
@@ -77,7 +81,7 @@ class ChangeStreams:
             try:
                 opening.enter_context(self._slots.slot(client))
             except NoFreeSlotError as error:
-                raise ProblemError(503, "too-many-streams", f"{error}.", retry_after_s=5) from error
+                raise busy_problem(error, "too-many-streams", retry_after_s=5) from error
             feed = opening.enter_context(self._feeds.feed(source))
             recent = feed.wait_until_ready(READY_TIMEOUT_S)
             if recent is None:
@@ -100,8 +104,15 @@ class ChangeStreams:
         snapshot = None
         if asked.wants_snapshot:
             read = partial(self._pages.part, source.read_model)
-            snapshot = Snapshot(read, source.version, source.partitions, asked.selection)
-        return StreamStart(None if reason else position, snapshot, follows_live=asked.version is None)
+            snapshot = Snapshot(
+                read, source.version, source.partitions, asked.selection, text_decimals=asked.text_decimals
+            )
+        return StreamStart(
+            None if reason else position,
+            snapshot,
+            follows_live=asked.version is None,
+            text_decimals=asked.text_decimals,
+        )
 
     def request(self, read_model: str, query: str, last_event_id: str | None) -> StreamRequest:
         """Return what a request asks for; raises ProblemError."""
@@ -120,6 +131,7 @@ class ChangeStreams:
             # A browser that connects again sends the header, with the query of the first time.
             _position(last_event_id or given.get("after")),
             _flag("snapshot", given.get("snapshot")),
+            has_text_decimals(given),
         )
 
 
@@ -152,7 +164,7 @@ def changes_blueprint(streams: ChangeStreams, is_stopping: Callable[[], bool]) -
         if is_stopping():
             raise LookupFailedError(FailureReason.NOT_READY, "The node shuts down.")
         asked = streams.request(
-            name, request.query_string.decode("latin-1"), request.headers.get(LAST_EVENT_ID)
+            name, request.query_string.decode("latin-1"), request.headers.get(LAST_EVENT_ID.name)
         )
         location = streams.locate(asked)
         headers = {**HEADERS, VERSION_HEADER: str(location.version), NODE_HEADER: location.state.node}

@@ -40,12 +40,13 @@ INTERRUPTIONS = {
 class StreamStart:
     """Where a stream begins: after `position`; without one, with the items of `snapshot`; without that, with the next change.
 
-    follows_live: it ends when another version becomes the live one.
+    follows_live: it ends when another version becomes the live one. text_decimals: whether exact decimals are strings.
     """
 
     position: StreamPosition | None
     snapshot: Snapshot | None
     follows_live: bool
+    text_decimals: bool = False
 
 
 class ChangeStream:
@@ -139,7 +140,7 @@ class ChangeStream:
     ) -> list[bytes]:
         kind_of = self._selection.kind
         return [
-            with_id(event_id, change_frame(change, kind))
+            with_id(event_id, change_frame(change, kind, text_decimals=self._start.text_decimals))
             for event_id, change in changes
             if (kind := kind_of(change)) is not None
         ]

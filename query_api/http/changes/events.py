@@ -29,15 +29,16 @@ def heartbeat(event_id: bytes) -> bytes:
     return b": heartbeat\nid: %s\n\n" % event_id
 
 
-def change_frame(change: ChangeEvent, kind: ChangeKind) -> bytes:
-    """Return the event of a change, without its id. All streams share it."""
-    frame = change.frames.get(kind)
+def change_frame(change: ChangeEvent, kind: ChangeKind, *, text_decimals: bool = False) -> bytes:
+    """Return the event of a change, without its id. All streams with the same form of decimals share it."""
+    form = (kind, text_decimals)
+    frame = change.frames.get(form)
     if frame is None:
         if kind is ChangeKind.CHANGED and change.record is not None:
-            data = record_fields(change.key, change.record)
+            data = record_fields(change.key, change.record, text_decimals=text_decimals)
         else:
             data = {"key": change.key.decode(), "event_count": change.event_count}
-        frame = change.frames[kind] = event(kind.value, data)
+        frame = change.frames[form] = event(kind.value, data)
     return frame
 
 
@@ -50,7 +51,7 @@ class Snapshot:
 
     read: reads a part of a partition; raises LookupFailedError. offsets: of each partition, the changelog offset up to which its store had
     read when the first of its items was read; complete after `frames`. What comes after it is sent as a change, even if it was in time
-    for the snapshot.
+    for the snapshot. text_decimals: whether exact decimals are strings.
     """
 
     read: Callable[[Cursor, PartQuery], Part]
@@ -58,14 +59,15 @@ class Snapshot:
     partitions: int
     selection: Selection
     offsets: list[int] = field(default_factory=list)
+    text_decimals: bool = False
 
     def frames(self) -> Iterator[bytes]:
         """Yield the items as events, one page at a time; raises LookupFailedError."""
         chosen = self.selection
-        query = PartQuery(PAGE_RECORDS, chosen.area, chosen.prefix)
+        query = PartQuery(PAGE_RECORDS, chosen.area, chosen.prefix, self.text_decimals)
         if chosen.key is not None:
             # Its record is the first one of the keys that begin with it.
-            query = PartQuery(1, chosen.area, chosen.key)
+            query = PartQuery(1, chosen.area, chosen.key, self.text_decimals)
         for partition in range(self.partitions):
             at: Cursor | None = Cursor(self.version, partition)
             first = True

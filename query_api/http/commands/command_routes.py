@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import ceil
-from typing import TypedDict
 
 from flask import Blueprint, Response, request
 
@@ -22,18 +21,20 @@ from query_api.http.commands.command_validation import parse_command
 from query_api.http.commands.event_producer import UNAVAILABLE, EventProducer
 from query_api.http.json_text import dumps
 from query_api.http.limits.body_deadline import BodyDeadline
-from query_api.http.problems import ProblemError
+from query_api.http.problems import ProblemError, busy_problem
 from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
 from query_api.metrics.node_metrics import COMMANDS
 
 RETRY_AFTER_S = 2
 
 
-class Appended(TypedDict):
-    """What a command answers: the event's id, and its topic, partition and offset."""
+@dataclass(frozen=True)
+class Appended:
+    """An event that a command has appended: its id, its topic, partition and offset, and the path of the record into which it is folded, if it has one."""
 
-    id: object
+    event_id: object
     position: dict[str, object]
+    location: str | None
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,9 @@ def _command_view(
                 event = parse_command(complete_body(request, limits.body), command, schema)
                 return _append(event, api, producer)
         except NoFreeSlotError as error:
-            detail = f"{error}. Nothing was written."
-            raise ProblemError(503, "too-many-commands", detail, retry_after_s=RETRY_AFTER_S) from error
+            raise busy_problem(
+                error, "too-many-commands", RETRY_AFTER_S, outcome=" Nothing was written."
+            ) from error
 
     def record(outcome: str, event_id: object, position: object = None) -> None:
         if audit is not None:
@@ -106,8 +108,12 @@ def _command_view(
             record(problem.slug, problem.extra.get("id"))
             raise
         COMMANDS.labels(command.name, "accepted").inc()
-        record("accepted", appended["id"], appended["position"])
-        return Response(dumps(appended), status=202, headers=dict([CONTENT_TYPE, CACHE_CONTROL]))
+        record("accepted", appended.event_id, appended.position)
+        headers = dict([CONTENT_TYPE, CACHE_CONTROL])
+        if appended.location is not None:
+            headers["Location"] = appended.location
+        body = {"id": appended.event_id, "position": appended.position}
+        return Response(dumps(body), status=202, headers=headers)
 
     return run_command
 
@@ -125,20 +131,30 @@ def _append(event: GenericEvent, api: ReadModelApi, producer: EventProducer) -> 
         raise _outcome_unknown(error, event, api) from error
     except SchemaError as error:
         raise ProblemError(500, "schema-refused", str(error)) from error
-    return {
-        "id": event_id,
-        "position": {"topic": at.topic, "partition": at.partition, "offset": at.offset},
-    }
+    position = {"topic": at.topic, "partition": at.partition, "offset": at.offset}
+    # Events that are folded under another key have no record of their own key.
+    location = _record_of(event, api) if api.model.rekeyed_from is None else None
+    return Appended(event_id, position, location)
+
+
+def _record_of(event: GenericEvent, api: ReadModelApi) -> str:
+    """Return the path of the record into which an event is folded."""
+    return record_target(api.model.name, event_key(event).decode())
 
 
 def _outcome_unknown(error: OutcomeUnknownError, event: GenericEvent, api: ReadModelApi) -> ProblemError:
     """Return the problem of an event that may have been written. It has no Retry-After, which would invite a second one."""
     topic = api.model.events_topic
-    record = record_target(api.model.name, event_key(event).decode())
     advice = (
         "Once commands are accepted again, read the key's record: its event_count is one higher than before the command if the "
         f"event was written and the key has no other writer. Or read the topic {topic} for the event with this id."
     )
     return ProblemError(
-        504, "outcome-unknown", str(error), advice=advice, id=event.values["id"], topic=topic, record=record
+        504,
+        "outcome-unknown",
+        str(error),
+        advice=advice,
+        id=event.values["id"],
+        topic=topic,
+        record=_record_of(event, api),
     )

@@ -8,6 +8,7 @@ from flask import Blueprint, Response, render_template_string, request
 from include.declarations.read_model import ReadModel
 from include.versions.explanation import Explanation, NotExplainedError, field_texts, steps
 from include.words import plural
+from query_api.http.contract.parameters import OF_EXPLANATION, names
 from query_api.http.explain.explanations import ExplainRequest, Explanations, Pending
 from query_api.http.json_text import dumps
 from query_api.http.lookups.router import version_number
@@ -16,7 +17,7 @@ from query_api.http.problems import ProblemError
 from query_api.http.request_parameters import parameters, require_key
 
 PATH = "/explain"
-PARAMETERS = frozenset({"readModel", "key", "version"})
+PARAMETERS = names(OF_EXPLANATION)
 RETRY_AFTER_S = 1
 # The longest key that any store has.
 MAX_STORED_KEY_BYTES = 4096

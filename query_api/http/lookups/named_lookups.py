@@ -4,15 +4,16 @@ The answer of a lookup may be joined with another read model's record for the sa
 """
 
 import json
-import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
-from include.declarations.api import BOUND_PARAMETER, Lookup, LookupJoin, ReadModelApi
+from include.declarations.api import BOUND_PARAMETER, DECIMALS_PARAMETER, Lookup, LookupJoin, ReadModelApi
 from include.declarations.read_model import POSITION_FIELDS, ReadModel
 from include.kafka.wire_format import key_fault
 from query_api.http.json_text import raw_json
 from query_api.http.lookups.record_texts import RecordTexts
+from query_api.http.problem_kinds import parameter_slug
 from query_api.http.problems import ProblemError
 from query_api.http.request_parameters import BAD_ESCAPE
 from query_api.lookup.lookup_results import AnswerAge, LocalAnswer
@@ -28,19 +29,16 @@ class CompiledLookup:
     def __init__(self, model: ReadModel, lookup: Lookup) -> None:
         self.path = lookup.path
         self.model_name = model.name
-        self.parameters = frozenset({lookup.parameter, BOUND_PARAMETER})
+        self.parameters = frozenset({lookup.parameter, BOUND_PARAMETER, DECIMALS_PARAMETER})
         self._parameter = lookup.parameter
         self._max_key_bytes = lookup.max_key_bytes
         self._prefix = f"{lookup.parameter}="
         self._prefix_length = len(self._prefix)
         # A problem's slug has the parameter's name in lower case with dashes: order-id for orderId.
-        self._slug = re.sub(r"(?=[A-Z])", "-", lookup.parameter).lower()
-        types = {field.name: field.avro_type for field in (*model.state, *POSITION_FIELDS)}
-        # Used by every lookup: the JSON before the value, the field's name, and the function that renders the value.
-        self._fields = [
-            (f"{',' if number else '{'}{json.dumps(name)}:", name, raw_json(types[name]))
-            for number, name in enumerate(lookup.fields)
-        ]
+        self._slug = parameter_slug(lookup.parameter)
+        self._fields, self._text_fields = (
+            _field_texts(model, lookup.fields, text_decimals=text_decimals) for text_decimals in (False, True)
+        )
 
     def plain_key(self, query: str) -> bytes | None:
         """Return the key of a query of the plain form `<parameter>=<key>`; None for any other or invalid query."""
@@ -74,18 +72,33 @@ class CompiledLookup:
         query = "&".join(f"{name}={quote(value, safe='')}" for name, value in given.items() if value)
         return f"{self.path}?{query}"
 
-    def render(self, answer: LocalAnswer) -> Rendered:
+    def render(self, answer: LocalAnswer, *, text_decimals: bool = False) -> Rendered:
         """Return the JSON of an answer; raises LookupFailedError if a part of it cannot be read."""
-        return self.body(answer), None
+        return self.body(answer, text_decimals=text_decimals), None
 
-    def body(self, answer: LocalAnswer) -> bytes:
+    def body(self, answer: LocalAnswer, *, text_decimals: bool = False) -> bytes:
         """Return the JSON of the answer's own record: exact decimals that keep their scale; null for a field that an older fold lacks."""
         raw = answer.raw
         text = ""
-        for start, name, as_json in self._fields:
+        for start, name, as_json in self._text_fields if text_decimals else self._fields:
             value = raw.get(name)
             text += start + ("null" if value is None else as_json(value))
         return (text + "}").encode()
+
+
+def _field_texts(
+    model: ReadModel, names: Iterable[str], *, text_decimals: bool
+) -> list[tuple[str, str, Callable[[Any], str]]]:
+    """Return what every lookup uses: the JSON before the value, the field's name, and the function that renders the value."""
+    types = {field.name: field.avro_type for field in (*model.state, *POSITION_FIELDS)}
+    return [
+        (
+            f"{',' if number else '{'}{json.dumps(name)}:",
+            name,
+            raw_json(types[name], text_decimals=text_decimals),
+        )
+        for number, name in enumerate(names)
+    ]
 
 
 class JoinedLookup(CompiledLookup):
@@ -99,15 +112,18 @@ class JoinedLookup(CompiledLookup):
     ) -> None:
         super().__init__(model, lookup)
         self._joined_fields = join.fields
-        self._records = RecordTexts(lookups, joined, join.fields)
+        self._records = {
+            text_decimals: RecordTexts(lookups, joined, join.fields, text_decimals=text_decimals)
+            for text_decimals in (False, True)
+        }
 
-    def render(self, answer: LocalAnswer) -> Rendered:
+    def render(self, answer: LocalAnswer, *, text_decimals: bool = False) -> Rendered:
         """Return the JSON of an answer; raises LookupFailedError if the other read model's record cannot be read."""
-        found = self._records.texts(answer.location.key)
+        found = self._records[text_decimals].texts(answer.location.key)
         joined = "".join(
             f",{json.dumps(name)}:{found.texts.get(name, 'null')}" for name in self._joined_fields
         )
-        return self.body(answer)[:-1] + joined.encode() + b"}", found.age
+        return self.body(answer, text_decimals=text_decimals)[:-1] + joined.encode() + b"}", found.age
 
 
 def compile_lookups(apis: Iterable[ReadModelApi], lookups: Lookups) -> dict[str, CompiledLookup]:

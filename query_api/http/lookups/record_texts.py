@@ -6,6 +6,7 @@ from decimal import Decimal
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
+from include.declarations.api import DECIMALS_PARAMETER
 from include.declarations.read_model import POSITION_FIELDS, ReadModel
 from include.nodes.peers import REASON_HEADER, PeerResponse
 from include.nodes.record_requests import record_target
@@ -24,14 +25,17 @@ class RecordText(NamedTuple):
 class RecordTexts:
     """Reads some fields of the records of one read model. Thread-safe.
 
-    lookups: find a record, on this node or another.
+    lookups: find a record, on this node or another. text_decimals: whether exact decimals are strings.
     """
 
-    def __init__(self, lookups: Lookups, model: ReadModel, fields: Iterable[str]) -> None:
+    def __init__(
+        self, lookups: Lookups, model: ReadModel, fields: Iterable[str], *, text_decimals: bool = False
+    ) -> None:
         self._lookups = lookups
         self._model_name = model.name
         types = {field.name: field.avro_type for field in (*model.state, *POSITION_FIELDS)}
-        self._fields = {name: raw_json(types[name]) for name in fields}
+        self._fields = {name: raw_json(types[name], text_decimals=text_decimals) for name in fields}
+        self._given = {DECIMALS_PARAMETER: "string"} if text_decimals else {}
 
     def live_version(self) -> int:
         """Return the live version; raises LookupFailedError."""
@@ -43,7 +47,7 @@ class RecordTexts:
         try:
             location = self._lookups.local.locate(name, key, version)
             # Another node may have another live version meanwhile.
-            target = record_target(name, key.decode(), {"version": location.version})
+            target = record_target(name, key.decode(), {"version": location.version, **self._given})
             found = self._lookups.answer(location, target, None)
         except LookupFailedError as error:
             if error.reason is FailureReason.UNKNOWN_KEY and error.partition is not None:

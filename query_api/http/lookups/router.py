@@ -1,24 +1,27 @@
 """Answers lookups by key for the fast path and Flask: parses the request, finds the record on this or another node, renders it."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 from types import MappingProxyType
 
 from include.nodes.peers import REASON_HEADER, Hop, PeerResponse
 from include.nodes.record_requests import record_target
+from include.position import text_values
 from query_api.http.answers import Reply, headers_of, proxied_headers, served_header
+from query_api.http.contract.parameters import KEY, MAX_DIGITS, OF_RECORD, names
+from query_api.http.delivery.conditional import entity_tag
 from query_api.http.json_text import dumps, record_fields
 from query_api.http.lookups.named_lookups import CompiledLookup, Rendered
 from query_api.http.problems import ProblemError, lookup_problem, problem_reply
-from query_api.http.request_parameters import parameters, require_key
+from query_api.http.request_parameters import has_text_decimals, parameters, require_key
 from query_api.lookup.lookup_results import FailureReason, LocalAnswer, LookupFailedError
 from query_api.lookup.lookups import Lookups
 from query_api.lookup.position_bound import PositionBound
 from query_api.metrics.node_metrics import LOOKUPS, LOOKUPS_LOCAL_OK, LOOKUPS_PEER_OK
 
-RECORD_PARAMETERS = frozenset({"version", "minOffset"})
-KEY_PARAMETER = "key"
-MAX_VERSION_DIGITS = 9
+RECORD_PARAMETERS = names(OF_RECORD)
+KEY_PARAMETER = KEY.name
 OK = HTTPStatus.OK.value
 OUTCOMES = frozenset(reason.slug for reason in FailureReason)
 # Of a node of another release, which refuses what this one accepts.
@@ -53,9 +56,10 @@ class LookupRouter:
             given = parameters(query, lookup.parameters)
             key = lookup.key(given)
             bound = self._bound(lookup.model_name, given.get("minOffset"), client)
+            render = partial(lookup.render, text_decimals=has_text_decimals(given))
         except ProblemError as problem:
             return problem_reply(problem)
-        return self.reply(lookup.model_name, key, None, bound, lookup.target(given), hop, lookup.render)
+        return self.reply(lookup.model_name, key, None, bound, lookup.target(given), hop, render)
 
     def record(self, model_name: str, key: str | None, query: str, hop: Hop | None, client: str) -> Reply:
         """Answer with a key's whole state record. key: from the path; None if it is in the query."""
@@ -65,10 +69,11 @@ class LookupRouter:
             wanted = require_key(KEY_PARAMETER, text, self._lookups.local.max_key_bytes)
             version = version_number(given.get("version"))
             bound = self._bound(model_name, given.get("minOffset"), client)
+            render = partial(self._record_json, text_decimals=has_text_decimals(given))
         except ProblemError as problem:
             return problem_reply(problem)
         target = record_target(model_name, text, {name: value for name, value in given.items() if value})
-        return self.reply(model_name, wanted, version, bound, target, hop, self._record_json)
+        return self.reply(model_name, wanted, version, bound, target, hop, render)
 
     def reply(
         self,
@@ -88,6 +93,7 @@ class LookupRouter:
             if isinstance(found, LocalAnswer):
                 body, joined = render(found)
                 headers = headers_of(found, joined)
+                headers.append(entity_tag(found.location.version, text_values(found.raw), body))
                 # The node that a client has asked counts the lookup, and not the one that it asks in turn.
                 if hop is None:
                     LOOKUPS_LOCAL_OK.inc()
@@ -101,10 +107,10 @@ class LookupRouter:
         _count_peer_outcome(found)
         return found.status, proxied_headers(found.headers), found.body
 
-    def _record_json(self, answer: LocalAnswer) -> Rendered:
+    def _record_json(self, answer: LocalAnswer, *, text_decimals: bool) -> Rendered:
         record = self._lookups.local.decode(answer)
         model, version = answer.location.model.name, answer.location.version
-        fields = record_fields(answer.location.key, record)
+        fields = record_fields(answer.location.key, record, text_decimals=text_decimals)
         return dumps({"read_model": model, "version": version, **fields}).encode(), None
 
     def _bound(self, model_name: str, min_offset: str | None, client: str) -> PositionBound | None:
@@ -134,6 +140,6 @@ def version_number(text: str | None) -> int | None:
     """Read the parameter `version`; raises ProblemError."""
     if text is None:
         return None
-    if not (text.isascii() and text.isdigit() and len(text) <= MAX_VERSION_DIGITS):
+    if not (text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS):
         raise ProblemError(400, "invalid-version", f"version must be a whole number; it is {text[:40]!r}.")
     return int(text)

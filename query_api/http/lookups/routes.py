@@ -5,7 +5,8 @@ from collections.abc import Callable
 from flask import Blueprint, Response, request
 
 from include.nodes.peers import HOP_HEADER, SERVED_HEADER, Hop, ServedOffset
-from query_api.http.answers import CACHE_CONTROL, flask_response
+from query_api.http.answers import CACHE_CONTROL, Reply, flask_response
+from query_api.http.delivery.conditional import for_condition
 from query_api.http.json_text import dumps
 from query_api.http.lookups.named_lookups import CompiledLookup
 from query_api.http.lookups.router import LookupRouter
@@ -36,14 +37,18 @@ def lookup_blueprint(router: LookupRouter, local: LocalLookup) -> Blueprint:
 
 def record_reply(router: LookupRouter, read_model: str, key: str | None) -> Response:
     """Answer the current request for a record. key: from the path; None if it is in the query."""
-    return flask_response(router.record(read_model, key, _query(), _hop(), _client()))
+    return _conditional(router.record(read_model, key, _query(), _hop(), _client()))
 
 
 def _named_view(router: LookupRouter, lookup: CompiledLookup) -> Callable[[], Response]:
     def get_by_name() -> Response:
-        return flask_response(router.by_name(lookup, _query(), _hop(), _client()))
+        return _conditional(router.by_name(lookup, _query(), _hop(), _client()))
 
     return get_by_name
+
+
+def _conditional(reply: Reply) -> Response:
+    return flask_response(for_condition(reply, request.headers.get("If-None-Match")))
 
 
 def _endpoint(path: str) -> str:

@@ -77,7 +77,7 @@ CONTENT_TYPE = "content-type"
 # Browsers send some hundred. To sort 15,000 types takes a second.
 MAX_ACCEPT_CHARACTERS = 2000
 # Members that the page shows in its own way.
-SHOWN = frozenset({"type", "title", "status", "detail", "advice", "reasons", "errors"})
+SHOWN = frozenset({"type", "title", "status", "detail", "page", "advice", "reasons", "errors"})
 
 
 def wants_page(accept: str) -> bool:

@@ -9,6 +9,7 @@ from flask import Blueprint, Response, render_template_string, request
 
 from include.declarations.api import ReadModelApi
 from query_api.http.answers import metrics_response
+from query_api.http.contract.parameters import OF_STATUS, names
 from query_api.http.json_text import dumps
 from query_api.http.pages.pages import HTML, PAGE_STYLE, files_blueprint, page_headers
 from query_api.http.problems import ProblemError
@@ -38,7 +39,7 @@ FILES = {
     "uPlot.LICENSE.txt": FOLDER / "vendor" / "uplot" / "LICENSE.txt",
 }
 STATUS_PATH = "/api/status"
-PARAMETERS = frozenset({"sections"})
+PARAMETERS = names(OF_STATUS)
 
 
 def status_blueprint(

@@ -145,7 +145,7 @@ def test_unfinished_commands_of_one_client_leave_room_for_those_of_others(server
     share = COMMANDS * 3 // 4
     with connections(server.port, share + 1, command(1000)) as unfinished:
         refused = [one for one in unfinished if select.select([one], [], [], 0.5)[0]]
-        assert [(receive(one).status) for one in refused] == [503]
+        assert [(receive(one).status) for one in refused] == [429]
         with (
             connections(server.port, 1, whole) as (same,),
             connections(server.port, 1, whole, OTHER_CLIENT) as (other,),

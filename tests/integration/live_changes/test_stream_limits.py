@@ -35,7 +35,7 @@ def test_streams_beyond_the_limit_are_refused_and_lookups_are_answered(
             except AssertionError as error:
                 refused = str(error)
         assert refused is not None
-        assert refused.startswith("503 ")
+        assert refused.startswith("429 ")
         assert "too-many-streams" in refused
         assert nodes.get(nodes.ports[0], f"{RECORDS}/limit").is_success
         assert (

@@ -43,7 +43,7 @@ def test_every_node_answers_the_windows_of_a_time_range(nodes: Settings, check: 
     assert len(expected) > 5
     for port in nodes.query_ports:
         wait_until(
-            lambda port=port: windows(port, **query).json() == expected,  # type: ignore[misc]
+            lambda port=port: windows(port, **query).json() == {"windows": expected},  # type: ignore[misc]
             "the windows of a browser",
             timeout_s=120,
         )

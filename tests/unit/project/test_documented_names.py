@@ -3,11 +3,11 @@
 import ast
 import re
 from collections.abc import Iterator
-from http import HTTPStatus
 
 import pytest
 
 from include.settings import CHECKOUT
+from query_api.http.problem_kinds import KINDS, kind_of
 from query_api.lookup.lookup_results import FailureReason
 
 PAGES = "".join(
@@ -15,9 +15,15 @@ PAGES = "".join(
 )
 NODE = sorted((CHECKOUT / "query_api").rglob("*.py"))
 ACCESS = sorted((CHECKOUT / "include" / "access").glob("*.py"))
-WINDOWS = sorted((CHECKOUT / "include" / "declarations" / "windows").glob("*.py"))
+WINDOWS = [CHECKOUT / "include" / "declarations" / "windows.py"]
 # Function -> which of its arguments is the slug.
-SLUG_ARGUMENTS = {"ProblemError": 1, "_foreign": 0, "InvalidParameterError": 0, "AccessDeniedError": 0}
+SLUG_ARGUMENTS = {
+    "ProblemError": 1,
+    "busy_problem": 1,
+    "_foreign": 0,
+    "InvalidParameterError": 0,
+    "AccessDeniedError": 0,
+}
 # Slugs that are made of a parameter's name -> the parameters.
 FORMATTED = {
     "f'invalid-{name}'": ["from", "to", "partition", "limit", "key", "prefix", "snapshot"],
@@ -27,6 +33,7 @@ FORMATTED = {
     "slug": [],
     "error.reason.slug": [],
     "error.slug": [],
+    "slug if is_kind(slug, status) else HTTP_ERROR": [],
 }
 
 
@@ -41,11 +48,10 @@ def slugs() -> Iterator[str]:
                 argument = node.args[SLUG_ARGUMENTS[node.func.id]]
                 if isinstance(argument, ast.Constant):
                     yield str(argument.value)
-                elif "phrase" not in (text := ast.unparse(argument)):
-                    yield from (f"invalid-{name}" for name in FORMATTED[text])
+                else:
+                    yield from (f"invalid-{name}" for name in FORMATTED[ast.unparse(argument)])
     yield from (reason.slug for reason in FailureReason)
-    for status in (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.INTERNAL_SERVER_ERROR):
-        yield status.phrase.lower().replace(" ", "-")
+    yield from (kind.slug for kind in KINDS if not kind.is_family)
 
 
 def metrics() -> Iterator[str]:
@@ -54,8 +60,9 @@ def metrics() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("slug", sorted(set(slugs())))
-def test_a_problem_is_named(slug: str) -> None:
+def test_a_problem_is_named_and_has_a_kind(slug: str) -> None:
     assert f"`{slug}`" in PAGES
+    assert kind_of(slug) is not None
 
 
 @pytest.mark.parametrize("metric", sorted(set(metrics())))

@@ -114,7 +114,7 @@ def test_every_path_of_the_node_is_on_the_page(node: StopsNode) -> None:
     listed = {re.sub(r"<[^>]*>", "<>", path) for found in table for path in found if path}
     own = {re.sub(r"<[^>]*>", "<>", str(rule)) for rule in node.app.url_map.iter_rules()}
     # Declared paths have a dot. Pages load their own files; a report is below its index.
-    files = re.compile(r"/(status|page|map|changes)-files/|/reports/(quality|changes)/.")
+    files = re.compile(r"/(status|page|map|changes|docs)-files/|/reports/(quality|changes)/.")
 
     assert {path for path in own if "." not in path and not files.match(path)} - listed == set()
 

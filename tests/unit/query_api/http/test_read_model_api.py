@@ -106,7 +106,7 @@ def test_problem_is_named_after_the_parameter(node: Node) -> None:
 
     assert json.loads(missing.text)["type"] == "urn:foldlake:problem:missing-parcel-id"
     assert json.loads(too_long.text)["type"] == "urn:foldlake:problem:parcel-id-too-long"
-    assert json.loads(unknown.text)["detail"] == "Unknown: other; allowed: minOffset, parcelId."
+    assert json.loads(unknown.text)["detail"] == "Unknown: other; allowed: decimals, minOffset, parcelId."
 
 
 def test_other_methods_are_handled_by_flask(node: Node) -> None:

@@ -51,8 +51,14 @@ def test_a_promotion_meanwhile_does_not_mix_two_versions(settings: Settings) -> 
         after = node.client.get(PATH)
 
     assert 8 < len(window_keys("a", WINDOWS, 1)) < WINDOWS
-    assert (json.loads(mixed.text), mixed.headers["Foldlake-Version"]) == ([{"n": 1}] * WINDOWS, "1")
-    assert (json.loads(after.text), after.headers["Foldlake-Version"]) == ([{"n": 2}] * WINDOWS, "2")
+    assert (json.loads(mixed.text), mixed.headers["Foldlake-Version"]) == (
+        {"windows": [{"n": 1}] * WINDOWS},
+        "1",
+    )
+    assert (json.loads(after.text), after.headers["Foldlake-Version"]) == (
+        {"windows": [{"n": 2}] * WINDOWS},
+        "2",
+    )
 
 
 def test_the_age_is_that_of_the_oldest_window(settings: Settings) -> None:
@@ -68,7 +74,7 @@ def test_the_age_is_that_of_the_oldest_window(settings: Settings) -> None:
 
         found = node.client.get(PATH)
 
-    assert len(json.loads(found.text)) == len(window_keys("a", WINDOWS, 0))
+    assert len(json.loads(found.text)["windows"]) == len(window_keys("a", WINDOWS, 0))
     assert {name: found.headers[name] for name in headers} == headers
     assert found.headers["Foldlake-Node"] == settings.node.name
 
@@ -81,7 +87,7 @@ def test_an_answer_without_windows_has_an_age_too(settings: Settings) -> None:
     empty = node.client.get(PATH)
     no_range = node.client.get(PATH.replace("01:20", "00:00"))
 
-    assert (empty.text, no_range.text) == ("[]", "[]")
+    assert (empty.text, no_range.text) == ('{"windows":[]}', '{"windows":[]}')
     assert int(empty.headers["Foldlake-Lag-Ms"]) >= 3000
     assert no_range.headers["Foldlake-Lag-Ms"] == "0"
 
@@ -95,3 +101,18 @@ def test_a_window_that_no_node_can_read_now_is_not_left_out(settings: Settings) 
         refused = node.client.get(PATH)
 
     assert (refused.status_code, refused.headers["Foldlake-Reason"]) == (503, "not-ready")
+
+
+def test_the_array_itself_is_deprecated(settings: Settings) -> None:
+    module = settings.declaration_folders[-1] / "stops.py"
+    module.write_text(module.read_text().replace('WINDOW, ("n",)),)', 'WINDOW, ("n",), as_array=True),)'))
+    node = StopsNode(settings)
+    node.store("stops", 1, {"a/1970-01-01T00:00:00Z": state(1)})
+    node.publish()
+
+    document = json.loads(node.client.get("/openapi.json").text)
+
+    assert json.loads(node.client.get(PATH).text) == [{"n": 1}]
+    described = document["paths"]["/api/stops.getWindows"]["get"]
+    assert described["deprecated"] is True
+    assert "`windows`" in described["description"]

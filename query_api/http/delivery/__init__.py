@@ -1,0 +1,1 @@
+"""How answers reach their clients: also pages of other origins, and compressed."""

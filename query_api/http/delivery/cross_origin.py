@@ -1,0 +1,59 @@
+"""Cross-origin requests: which pages of other origins may read answers (CORS, the HTTP protocol of the Fetch standard).
+
+A browser sends a preflight before a command, or a request with a header of its own. It sends no cookies to another origin, because no answer
+allows credentials.
+"""
+
+import re
+
+from flask import Request, Response
+
+from include.errors import SettingsError
+from include.nodes.node_url import HOST, normal_host
+from include.nodes.peers import AS_OF_HEADER, LAG_HEADER, REASON_HEADER, VERSION_HEADER
+from query_api.http.answers import NODE_HEADER, POSITION_HEADER
+
+VARIABLE = "FOLDLAKE_NODE_ALLOWED_ORIGINS"
+ORIGIN = re.compile(rf"https?://{HOST}(?::[0-9]{{1,5}})?", re.ASCII)
+PREFLIGHT = "Access-Control-Request-Method"
+# Headers that a script may send, and those that it may read, beside the ones that are always allowed.
+SENT = ("Authorization", "Content-Type", "If-None-Match", "Last-Event-ID")
+READ = (
+    *(VERSION_HEADER, POSITION_HEADER, NODE_HEADER, "Foldlake-Role", AS_OF_HEADER, LAG_HEADER, REASON_HEADER),
+    *("ETag", "Location", "Retry-After", "WWW-Authenticate"),
+)
+PREFLIGHT_MAX_AGE_S = 600
+
+
+def parse_origins(entries: tuple[str, ...]) -> frozenset[str]:
+    """Return the origins that the setting lists, as browsers write them; raises SettingsError."""
+    for entry in entries:
+        if not _is_origin(entry):
+            raise SettingsError(
+                f"{VARIABLE} contains {entry!r}: list origins such as https://app.example or http://localhost:3000, in lower case, without "
+                "paths, separated by commas."
+            )
+    return frozenset(entries)
+
+
+def _is_origin(text: str) -> bool:
+    matched = ORIGIN.fullmatch(text)
+    return matched is not None and normal_host(matched["host"]) is not None and text == text.lower()
+
+
+def share(response: Response, request: Request, origins: frozenset[str]) -> Response:
+    """Allow a page of one of the origins to read the response, and answer its preflight."""
+    if not origins:
+        return response
+    response.vary.add("Origin")
+    origin = request.headers.get("Origin")
+    if origin not in origins:
+        return response
+    headers = response.headers
+    headers["Access-Control-Allow-Origin"] = origin
+    headers["Access-Control-Expose-Headers"] = ", ".join(READ)
+    if request.method == "OPTIONS" and PREFLIGHT in request.headers:
+        headers["Access-Control-Allow-Methods"] = ", ".join(sorted(response.allow))
+        headers["Access-Control-Allow-Headers"] = ", ".join(SENT)
+        headers["Access-Control-Max-Age"] = str(PREFLIGHT_MAX_AGE_S)
+    return response
