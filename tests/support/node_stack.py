@@ -151,9 +151,10 @@ class NodeStack:
         for pid in killed.values():
             os.kill(pid, signal.SIGKILL)
         for name, pid in killed.items():
-            wait_until(partial(self._is_replaced, name, pid), f"{name} is replaced")
+            wait_until(partial(self.is_replaced, name, pid), f"{name} is replaced")
 
-    def _is_replaced(self, name: str, pid: int) -> bool:
+    def is_replaced(self, name: str, pid: int) -> bool:
+        """Whether a supervised process runs, and is another one than that with this pid."""
         return self._states()[name].pid not in {None, pid}
 
     def _states(self) -> dict[str, ProcessState]:

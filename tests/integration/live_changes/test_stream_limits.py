@@ -116,9 +116,7 @@ def test_a_node_that_stops_ends_its_streams(nodes: NodeStack, buoys: Buoys) -> N
         assert [event.data["reason"] for event in stream.named("closed")] == ["shutdown"]
         assert not stream.error
 
-    wait_until(
-        lambda: nodes.is_running("node-1-http") and nodes.pid("node-1-http") != server, "it is restarted"
-    )
+    wait_until(lambda: nodes.is_replaced("node-1-http", server), "it is restarted")
     nodes.settled()
     buoys.put("stop", 1, 1)
     buoys.flush()

@@ -1,6 +1,7 @@
 """With `decimals=string`, exact decimals are strings, wherever the record is, and nothing else changes."""
 
 import json
+from datetime import UTC, datetime
 from decimal import Decimal
 from io import BytesIO
 from pathlib import Path
@@ -9,7 +10,11 @@ from typing import Any
 import fastavro
 import pytest
 
+from include.kafka.state_record import StateRecord
+from include.position import Position
 from include.settings import Settings
+from query_api.changes.key_change import ChangeEvent, ChangeKind, KeyState
+from query_api.http.changes.events import change_frame
 from query_api.http.json_text import dumps, raw_json, with_text_decimals
 from query_api.lookup import lookups
 from tests.unit.query_api.http.parcels import Node, parcels_settings
@@ -121,3 +126,18 @@ def test_another_node_is_asked_for_the_same_form(settings: Settings) -> None:
 
     assert json.loads(found.text) == {"windows": [{"n": 1}]}, "a number that is no decimal stays one"
     assert [target.endswith("version=1&decimals=string") for target in asked] == [True]
+
+
+def test_streams_of_both_forms_share_a_change() -> None:
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+    record = StateRecord({"fee": Decimal("1.50"), "n": 1.5}, Position(0, 7, 1), at)
+    change = ChangeEvent(0, 7, b"a", record, 1, None, KeyState(1, is_removed=False, point=None))
+
+    frames = [
+        change_frame(change, ChangeKind.CHANGED, text_decimals=text_decimals)
+        for text_decimals in (False, True, False, True)
+    ]
+
+    assert frames[:2] == frames[2:]
+    assert b'"state":{"fee":1.50,"n":1.5}' in frames[0]
+    assert b'"state":{"fee":"1.50","n":1.5}' in frames[1]
