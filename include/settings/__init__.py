@@ -4,6 +4,7 @@ The variable of a field is its group and its name (`kafka.port`: FOLDLAKE_KAFKA_
 Times end in `_s` (seconds), `_ms` or `_h`, sizes in `_bytes` or `_mb`. `.env.example` lists every variable.
 """
 
+from include.settings.auth import AuthSettings
 from include.settings.choices import CheckEngine, Placement
 from include.settings.groups import (
     AirflowSettings,
@@ -26,6 +27,7 @@ from include.settings.settings import (
     setting_warnings,
     settings_environment,
 )
+from include.settings.tls import NodeTlsSettings, TlsSettings
 from include.settings.variables import PREFIX, WRITTEN_SETTINGS, written_settings
 
 __all__ = [
@@ -34,10 +36,12 @@ __all__ = [
     "VARIABLES",
     "WRITTEN_SETTINGS",
     "AirflowSettings",
+    "AuthSettings",
     "CheckEngine",
     "KafkaSettings",
     "LakeSettings",
     "NodeSettings",
+    "NodeTlsSettings",
     "Placement",
     "QualitySettings",
     "RebuildSettings",
@@ -46,6 +50,7 @@ __all__ = [
     "RetentionSettings",
     "Settings",
     "StreamSettings",
+    "TlsSettings",
     "TopicSettings",
     "serving_environment",
     "setting_warnings",

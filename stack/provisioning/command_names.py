@@ -7,6 +7,7 @@ GROUPS = {
         "up": "Start the embedded stack: Kafka, schema registry, query nodes, Airflow.",
         "down": "Stop the embedded stack. The data is kept.",
         "prepare": "Download and install Foldlake's dependencies, without starting anything.",
+        "certificates": "Create, renew and show the certificates of nodes and jobs.",
     },
     "Observe": {
         "doctor": "Check machine, ports, downloads and servers, and show what to correct.",

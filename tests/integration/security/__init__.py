@@ -1,0 +1,1 @@
+"""Who gets in: TLS for callers and between nodes."""
