@@ -2,9 +2,13 @@
 
 import argparse
 import json
+import ssl
+import statistics
 import tempfile
 import time
 from decimal import Decimal
+from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 
 import httpx
@@ -14,7 +18,9 @@ from benchmarks.support.lookup_client import LookupRun, NodeConnection, run_look
 from benchmarks.support.report import latency_line, percentile, print_environment
 from include.kafka.compacted_topics import changelog_consumer
 from include.kafka.schema_registry import SchemaRegistry
+from include.nodes.certificates import create
 from include.nodes.partition_report import PartitionReport
+from include.nodes.peer_tls import CA, certificate_path, key_path
 from include.nodes.record_client import OWNER, PartitionReplica
 from include.nodes.record_requests import NO_SAMPLING, records_path
 from include.nodes.record_stream import stream_records
@@ -32,6 +38,7 @@ CONNECTIONS = 32
 WARM_UP_S = 3.0
 READY_TIMEOUT_S = 120
 FRESHNESS_PROBES = 300
+TLS_ROUNDS = 3
 
 
 def main() -> None:
@@ -39,6 +46,9 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--customers", type=int, default=200_000, help="keys in the changelog (200,000)")
     arguments.add_argument("--seconds", type=float, default=15.0, help="duration of each load (15)")
+    arguments.add_argument(
+        "--tls", action="store_true", help="only compare lookups with TLS and without, several times by turns"
+    )
     given = arguments.parse_args()
     with temporary_stack(("kafka", "registry")) as settings:
         print_environment(settings)
@@ -49,12 +59,53 @@ def main() -> None:
         for offset, (customer, amount) in enumerate(questions):
             writer.write(customer, Decimal(amount), 1, offset)
         writer.flush()
+        if given.tls:
+            measure_tls(settings, questions, given.seconds)
+            return
         measure_hydration(settings, given.customers)
         start(settings, only=("query_nodes",))
         owned = wait_until_ready(settings, given.customers)
         measure_streams(questions, owned)
         measure_lookups(settings, questions, owned, given.seconds)
         measure_freshness(settings, writer, owned)
+
+
+def measure_tls(settings: Settings, questions: list[tuple[str, str]], seconds: float) -> None:
+    """Look up keys on a node with TLS for callers and on one without, by turns; print both rates and their ratio.
+
+    Every node has all records, so that none asks another one.
+    """
+    create(settings.home, {"callers": "127.0.0.1"})
+    certificate, key = certificate_path(settings.home, "callers"), key_path(settings.home, "callers")
+    plain = settings.changed(placements=(f"{READ_MODEL.name}=replicated",))
+    secured = plain.changed(tls_cert_file=certificate, tls_key_file=key)
+    rates: dict[str, list[float]] = {"http": [], "https": []}
+    for started, scheme in [(plain, "http"), (secured, "https")] * TLS_ROUNDS:
+        start(started, only=("query_nodes",))
+        port, *_ = started.query_ports
+        ca = str(certificate_path(settings.home, CA)) if scheme == "https" else ""
+        context = ssl.create_default_context(cafile=ca or None)
+        wait_until(partial(_has_all, started.loopback_url(port), questions, context), scheme, READY_TIMEOUT_S)
+        run_lookups((port,), questions, CONNECTIONS, WARM_UP_S, ca)
+        run = run_lookups((port,), questions, CONNECTIONS, seconds, ca)
+        assert run.wrong == 0, f"{run.wrong} answers were wrong"
+        rates[scheme].append(run.per_second)
+        print(_lookup_line(f"one node, {scheme}", run), flush=True)
+    without, with_tls = (statistics.median(found) for found in rates.values())
+    print(f"{'lookups with TLS / without':<42}{with_tls / without:>8.1%}")
+
+
+def _has_all(url: str, questions: list[tuple[str, str]], context: ssl.SSLContext) -> bool:
+    """Whether a node answers for each key of a sample by itself."""
+    sample = questions[:: len(questions) // 100 or 1]
+    with httpx.Client(base_url=url, verify=context, trust_env=False) as client:
+        answers = [
+            client.get("/api/customers.getBalance", params={"customerId": customer}) for customer, _ in sample
+        ]
+    return (
+        all(answer.status_code == HTTPStatus.OK for answer in answers)
+        and len({answer.headers["Foldlake-Node"] for answer in answers}) == 1
+    )
 
 
 def measure_hydration(settings: Settings, customers: int) -> None:

@@ -7,14 +7,14 @@ import os
 import ssl
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Self
-
-from granian.constants import SSLProtocols
+from typing import TYPE_CHECKING, Any, Self
 
 from include.errors import SettingsError
-from include.nodes.certificates import Certificate, read_all
 from include.nodes.peer_tls import TlsFiles, node_tls_files
 from include.settings import Settings
+
+if TYPE_CHECKING:
+    from include.nodes.certificates import Certificate
 
 VARIABLE = "FOLDLAKE_STACK_LISTENER"
 
@@ -43,6 +43,9 @@ class Listener:
 
     def tls_options(self) -> dict[str, Any]:
         """Return the options of granian's server; raises SettingsError for files that cannot be used."""
+        # Commands that only look at the processes of nodes need neither the server nor the library.
+        from granian.constants import SSLProtocols  # noqa: PLC0415
+
         if self.files is None:
             return {}
         require_usable(self.files)
@@ -75,8 +78,10 @@ def caller_files(settings: Settings) -> TlsFiles | None:
     return TlsFiles(None, certificate, key) if certificate else None
 
 
-def served_certificates(settings: Settings) -> list[Certificate]:
+def served_certificates(settings: Settings) -> "list[Certificate]":
     """Return the certificates of both listeners, and the CAs' that the one for peers trusts; omits those that cannot be read."""
+    from include.nodes.certificates import read_all  # noqa: PLC0415 - as above
+
     found = []
     if (files := caller_files(settings)) is not None:
         found.append(files)

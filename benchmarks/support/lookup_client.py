@@ -8,6 +8,7 @@ import http.client
 import random
 import select
 import socket
+import ssl
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -67,12 +68,17 @@ class _Connection:
 
 
 def run_lookups(
-    ports: Sequence[int], balances: Sequence[tuple[str, str]], connections: int, seconds: float
+    ports: Sequence[int], balances: Sequence[tuple[str, str]], connections: int, seconds: float, ca: str = ""
 ) -> LookupRun:
-    """Look up random customers of (customer, balance as text) over several connections, distributed over the ports."""
+    """Look up random customers of (customer, balance as text) over several connections, distributed over the ports.
+
+    ca: file with the CA of the nodes, which are then reached by TLS.
+    """
     context = get_context("spawn")
     results: Queue[LookupRun] = context.Queue()
-    process = context.Process(target=_run, args=(tuple(ports), list(balances), connections, seconds, results))
+    process = context.Process(
+        target=_run, args=(tuple(ports), list(balances), connections, seconds, ca, results)
+    )
     process.start()
     run = results.get(timeout=seconds + GRACE_S)
     process.join()
@@ -84,6 +90,7 @@ def _run(
     balances: list[tuple[str, str]],
     connections: int,
     seconds: float,
+    ca: str,
     results: "Queue[LookupRun]",
 ) -> None:
     prepared = [
@@ -97,8 +104,7 @@ def _run(
     poller = select.epoll()
     open_connections = {}
     for number in range(connections):
-        connected = socket.create_connection(("127.0.0.1", ports[number % len(ports)]))
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connected = _connected(ports[number % len(ports)], ca)
         open_connections[connected.fileno()] = _Connection(connected)
         poller.register(connected.fileno(), select.EPOLLIN)
 
@@ -126,6 +132,14 @@ def _run(
     results.put(LookupRun(milliseconds, wrong, time.perf_counter() - began))
     for connection in open_connections.values():
         connection.socket.close()
+
+
+def _connected(port: int, ca: str) -> socket.socket:
+    connected = socket.create_connection(("127.0.0.1", port))
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if not ca:
+        return connected
+    return ssl.create_default_context(cafile=ca).wrap_socket(connected, server_hostname="127.0.0.1")
 
 
 def _body(received: bytes) -> bytes | None:

@@ -83,7 +83,7 @@ def certificates_of(home: Path) -> list[Certificate]:
 def create(home: Path, nodes: Mapping[str, str]) -> list[Certificate]:
     """Create what is missing in the home: the CA, a certificate for jobs, and one for each node; returns what was created.
 
-    nodes: name -> host at which others reach the node. A certificate for another host is replaced.
+    nodes: name -> host at which others reach the node. A certificate for another host, and one that ends soon, are replaced.
     """
     folder = home / FOLDER
     folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
@@ -93,10 +93,14 @@ def create(home: Path, nodes: Mapping[str, str]) -> list[Certificate]:
         created.append(CA)
     for name, hosts in {JOBS: (), **{name: (host,) for name, host in nodes.items()}}.items():
         path = certificate_path(home, name)
-        if not path.exists() or not set(hosts) <= set(read_certificate(path).hosts):
+        if not path.exists() or not _is_good(read_certificate(path), hosts):
             _issue(home, name, hosts)
             created.append(name)
     return [read_certificate(certificate_path(home, name)) for name in created]
+
+
+def _is_good(certificate: Certificate, hosts: tuple[str, ...]) -> bool:
+    return set(hosts) <= set(certificate.hosts) and certificate.warning is None
 
 
 def renew(home: Path) -> list[Certificate]:

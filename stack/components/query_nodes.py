@@ -9,7 +9,6 @@ from pathlib import Path
 import httpx
 
 from include.errors import SettingsError
-from include.nodes import certificates
 from include.nodes.node_url import NodeUrl, PeerRule, is_loopback, reachable_url
 from include.nodes.peer_tls import VARIABLES, TlsFiles, certificate_path, health_context, node_tls_files
 from include.nodes.placements import placements
@@ -52,6 +51,8 @@ def prepare(settings: Settings) -> None:
 
 
 def _create_certificates(settings: Settings, nodes: list[Settings]) -> None:
+    from include.nodes import certificates  # noqa: PLC0415 - each command would import the library for cryptography
+
     hosts = node_hosts(settings)
     is_alone = nodes == [settings] and not all(map(is_loopback, hosts.values()))
     if is_alone and not certificate_path(settings.home, settings.node.name).exists():

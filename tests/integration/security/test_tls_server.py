@@ -19,11 +19,14 @@ from include.nodes.peer_tls import JOBS, ClientTls, TlsFiles, certificate_path, 
 from include.nodes.peers import HOP_ANY, Peer, PeerDownError
 from query_api.http.limits.worker_watchdog import CHECK_S
 from query_api.listener import Role
+from tests.support.commands import ADD
 from tests.support.http.http_server import HttpServer, http_server
+from tests.support.http.raw_http import receive, request_head
 from tests.support.http.tls_server import HOST, NODE, files_of, job_files, made
 from tests.support.waiting import wait_until
 
 TIMEOUT_S = 3
+BODY_TIMEOUT_S = 2.0
 STALLED = 200
 REQUEST = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -41,7 +44,9 @@ def callers(home: Path) -> Iterator[HttpServer]:
         "tls_cert_file": certificate_path(home, NODE),
         "tls_key_file": key_path(home, NODE),
     }
-    with http_server(home, node_http_worker_timeout_s=TIMEOUT_S, **files) as server:
+    with http_server(
+        home, node_http_worker_timeout_s=TIMEOUT_S, node_http_body_timeout_s=BODY_TIMEOUT_S, **files
+    ) as server:
         yield server
 
 
@@ -84,6 +89,18 @@ def test_stalled_handshakes_hold_no_worker_and_are_ended(callers: HttpServer) ->
     finally:
         for connection in stalled:
             connection.close()
+
+
+def test_a_body_that_is_not_complete_in_time_fails_with_408(callers: HttpServer, home: Path) -> None:
+    headers = ("Host: localhost", "Content-Type: application/json", "Content-Length: 40")
+    with (
+        socket.create_connection((HOST, callers.port), 30) as plain,
+        ClientTls(TlsFiles(job_files(home).ca)).context().wrap_socket(plain, server_hostname=HOST) as slow,
+    ):
+        slow.sendall(request_head("POST", ADD, *headers) + b'{"customerId"')
+        answer = receive(slow)
+
+    assert answer.status == 408
 
 
 def test_a_paused_worker_with_tls_is_replaced(callers: HttpServer) -> None:

@@ -61,6 +61,14 @@ def test_a_renewed_certificate_has_the_same_hosts_and_another_key(tmp_path: Path
     assert serial(ca) == ca_before
 
 
+def test_a_certificate_that_ends_soon_is_replaced_at_the_next_start(tmp_path: Path) -> None:
+    expired(made(tmp_path), NODE)
+
+    (created,) = create(tmp_path, NODES)
+
+    assert (created.name, created.warning) == (NODE, None)
+
+
 def test_without_the_key_of_the_ca_nothing_is_renewed(tmp_path: Path) -> None:
     key_path(made(tmp_path), CA).unlink()
 
