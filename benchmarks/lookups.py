@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import ssl
 import statistics
 import tempfile
 import time
@@ -20,7 +21,9 @@ from include.access.caller import Scope
 from include.access.key_topic import KeyTopic
 from include.kafka.compacted_topics import changelog_consumer
 from include.kafka.schema_registry import SchemaRegistry
+from include.nodes.certificates import create
 from include.nodes.partition_report import PartitionReport
+from include.nodes.peer_tls import CA, certificate_path, key_path
 from include.nodes.record_client import OWNER, PartitionReplica
 from include.nodes.record_requests import NO_SAMPLING, records_path
 from include.nodes.record_stream import stream_records
@@ -38,7 +41,7 @@ CONNECTIONS = 32
 WARM_UP_S = 3.0
 READY_TIMEOUT_S = 120
 FRESHNESS_PROBES = 300
-AUTH_ROUNDS = 3
+ROUNDS = 3
 
 
 def main() -> None:
@@ -47,9 +50,9 @@ def main() -> None:
     arguments.add_argument("--customers", type=int, default=200_000, help="keys in the changelog (200,000)")
     arguments.add_argument("--seconds", type=float, default=15.0, help="duration of each load (15)")
     arguments.add_argument(
-        "--auth",
+        "--secured",
         action="store_true",
-        help="only compare lookups with API keys and without, several times by turns",
+        help="only compare lookups with API keys, with TLS, and without either, several times by turns",
     )
     given = arguments.parse_args()
     with temporary_stack(("kafka", "registry")) as settings:
@@ -61,8 +64,8 @@ def main() -> None:
         for offset, (customer, amount) in enumerate(questions):
             writer.write(customer, Decimal(amount), 1, offset)
         writer.flush()
-        if given.auth:
-            measure_auth(settings, questions, given.seconds)
+        if given.secured:
+            measure_secured(settings, questions, given.seconds)
             return
         measure_hydration(settings, given.customers)
         start(settings, only=("query_nodes",))
@@ -72,45 +75,58 @@ def main() -> None:
         measure_freshness(settings, writer, owned)
 
 
-def measure_auth(settings: Settings, questions: list[tuple[str, str]], seconds: float) -> None:
-    """Look up keys on nodes without authentication and on nodes that demand API keys, by turns; print both rates and their ratio.
+def measure_secured(settings: Settings, questions: list[tuple[str, str]], seconds: float) -> None:
+    """Look up keys on a node without protection, on one that demands API keys, and on one with TLS, by turns; print the rates and their ratios.
 
-    Every node has all records: a node that demands keys answers other nodes on another listener.
+    Every node has all records, so that none asks another one.
     """
-    replicated = settings.changed(placements=("balance=replicated",))
+    create(settings.home, {"callers": "127.0.0.1"})
+    certificate, private = certificate_path(settings.home, "callers"), key_path(settings.home, "callers")
     key, secret = create_key("benchmark", frozenset({Scope.READ}))
     KeyTopic(settings.kafka.bootstrap_servers, 1).change(lambda _: [key])
-    rates: dict[str, list[float]] = {"none": [], "keys": []}
-    for mode in ("none", "keys") * AUTH_ROUNDS:
-        secured = replicated.changed(auth=mode)
-        start(secured, only=("query_nodes",))
-        used = secret if mode == "keys" else ""
-        wait_until(partial(_has_all, secured, questions, used), f"nodes with {mode}", READY_TIMEOUT_S)
-        port = secured.query_ports[:1]
-        run_lookups(port, questions, CONNECTIONS, WARM_UP_S, used)
-        run = run_lookups(port, questions, CONNECTIONS, seconds, used)
+    open_ = settings.changed(placements=(f"{READ_MODEL.name}=replicated",))
+    encrypted = open_.changed(tls_cert_file=certificate, tls_key_file=private)
+    ca = str(certificate_path(settings.home, CA))
+    nodes = {
+        "open": (open_, "", ""),
+        "keys": (open_.changed(auth="keys"), secret, ""),
+        "TLS": (encrypted, "", ca),
+    }
+    rates: dict[str, list[float]] = {name: [] for name in nodes}
+    for name in (*nodes,) * ROUNDS:
+        started, used_secret, used_ca = nodes[name]
+        start(started, only=("query_nodes",))
+        port, *_ = started.query_ports
+        url, context = started.loopback_url(port), ssl.create_default_context(cafile=used_ca or None)
+        wait_until(partial(_has_all, url, questions, used_secret, context), name, READY_TIMEOUT_S)
+        run_lookups((port,), questions, CONNECTIONS, WARM_UP_S, used_secret, used_ca)
+        run = run_lookups((port,), questions, CONNECTIONS, seconds, used_secret, used_ca)
         assert run.wrong == 0, f"{run.wrong} answers were wrong"
-        rates[mode].append(run.per_second)
-        print(_lookup_line(f"one node, FOLDLAKE_AUTH={mode}", run), flush=True)
-    without, with_keys = (statistics.median(rates[mode]) for mode in ("none", "keys"))
-    print(f"{'lookups with keys / without':<42}{with_keys / without:>8.1%}")
+        rates[name].append(run.per_second)
+        print(_lookup_line(f"one node, {name}", run), flush=True)
+    median = {name: statistics.median(found) for name, found in rates.items()}
+    for name in ("keys", "TLS"):
+        print(f"{f'lookups with {name} / open':<42}{median[name] / median['open']:>8.1%}")
 
 
-def _has_all(settings: Settings, questions: list[tuple[str, str]], secret: str) -> bool:
-    """Return whether a node answers for some keys; with the right authentication."""
-    connection = NodeConnection(settings.query_ports[0])
+def _has_all(url: str, questions: list[tuple[str, str]], secret: str, context: ssl.SSLContext) -> bool:
+    """Whether a node answers for each key of a sample by itself, and demands a key if there is one."""
+    sample = questions[:: len(questions) // 100 or 1]
     headers = {"Authorization": f"Bearer {secret}"} if secret else {}
     try:
-        statuses = {
-            connection.get(f"/api/customers.getBalance?customerId={customer}", headers)[0]
-            for customer, _ in questions[:: len(questions) // 100 or 1]
-        }
-        unknown, _ = connection.get("/api/status")
-    except OSError:
+        with httpx.Client(base_url=url, verify=context, trust_env=False) as client:
+            answers = [
+                client.get("/api/customers.getBalance", params={"customerId": customer}, headers=headers)
+                for customer, _ in sample
+            ]
+            unknown = client.get("/api/status")
+    except httpx.TransportError:
         return False
-    finally:
-        connection.close()
-    return statuses == {HTTPStatus.OK} and (unknown == HTTPStatus.UNAUTHORIZED) == bool(secret)
+    return (
+        all(answer.status_code == HTTPStatus.OK for answer in answers)
+        and len({answer.headers["Foldlake-Node"] for answer in answers}) == 1
+        and (unknown.status_code == HTTPStatus.UNAUTHORIZED) == bool(secret)
+    )
 
 
 def measure_hydration(settings: Settings, customers: int) -> None:

@@ -7,6 +7,7 @@ import typer
 
 from cli import (
     bench,
+    certificates,
     compact,
     dead_letters,
     demo,
@@ -38,6 +39,7 @@ from stack.provisioning.command_names import ABOUT, GROUPS
 
 MODULES = {
     "prepare": prepare,
+    "certificates": certificates,
     "demo": demo,
     "up": up,
     "down": down,

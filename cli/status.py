@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from include.quality.newest_checks import NewestCheck
     from include.quality.verified_stores import VerifiedStatus
     from include.settings import Placement, Settings
@@ -59,8 +61,9 @@ def run(
     broken = _broken_modules(settings)
     verified = _verified(settings, processes)
     checks = _checks(settings)
-    launch = driver_launch.read_report(settings.home)
-    standby_pid = (launch.standby_pid or None) if launch else None
+    standby_pid = (
+        (launch.standby_pid or None) if (launch := driver_launch.read_report(settings.home)) else None
+    )
     placements = _placements(settings)
     state = "unknown" if isinstance(stream, str) else stream.state
     # A stream that folds may have its supervisor in another home.
@@ -83,12 +86,13 @@ def run(
             "left_out": broken,
             "rejected_change": rejected,
             "failed_launches": None if failed_launches is None else asdict(failed_launches),
+            "certificates": _certificate_warnings(settings),
         }
         print(json.dumps(document, indent=2, default=str))
     else:
         console = Console()
-        for text in broken:
-            console.print(text, style="red", highlight=False, markup=False, soft_wrap=True)
+        _print_lines(console, broken, "red")
+        _print_lines(console, _certificate_warnings(settings), "yellow")
         if in_container:
             console.print(
                 "No `./foldlake up` has started processes in this home. Where containers run them, `docker compose ps` shows them.",
@@ -119,6 +123,11 @@ def run(
         raise typer.Exit(1)
 
 
+def _print_lines(console: "Console", lines: list[str], style: str) -> None:
+    for text in lines:
+        console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
+
+
 def _broken_modules(settings: "Settings") -> list[str]:
     """Return the modules of declarations that are left out, and why."""
     from include.declarations.load import load_catalog
@@ -126,6 +135,19 @@ def _broken_modules(settings: "Settings") -> list[str]:
 
     try:
         return [str(failure) for failure in load_catalog(settings.declaration_folders).failures]
+    except FoldlakeError as error:
+        return [str(error)]
+
+
+def _certificate_warnings(settings: "Settings") -> list[str]:
+    """Return a sentence for each certificate in use that ends soon."""
+    if not settings.has_peer_listener and settings.tls.cert_file is None:
+        return []
+    from cli.certificates import shown
+    from include.errors import FoldlakeError
+
+    try:
+        return [one.warning for one in shown(settings) if one.warning]
     except FoldlakeError as error:
         return [str(error)]
 

@@ -76,7 +76,7 @@ FORM = {
     "read_model": Param(
         ALL_TABLES,
         enum=[ALL_TABLES, *MODELS, *EVENT_TABLES, *OF_TOPICS],
-        values_display=read_model_labels(SETTINGS.reports_base_url, SETTINGS.query_ports, MODELS),
+        values_display=read_model_labels(SETTINGS, MODELS),
         title="Read model or event table",
         description="The table to bring up to date.",
     ),

@@ -59,7 +59,7 @@ FORM = {
     "read_model": Param(
         next(iter(MODELS)),
         enum=[*MODELS, *EVENT_TABLES, *OF_TOPICS],
-        values_display=read_model_labels(SETTINGS.reports_base_url, SETTINGS.query_ports, MODELS),
+        values_display=read_model_labels(SETTINGS, MODELS),
         title="Read model or event table",
         description="What to check. Mode and stores concern read models only.",
     ),

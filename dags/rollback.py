@@ -35,7 +35,7 @@ FORM = {
     "read_model": Param(
         next(iter(MODELS)),
         enum=list(MODELS),
-        values_display=read_model_labels(SETTINGS.reports_base_url, SETTINGS.query_ports, MODELS),
+        values_display=read_model_labels(SETTINGS, MODELS),
         title="Read model",
         description="The read model to roll back.",
     ),

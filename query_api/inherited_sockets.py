@@ -41,13 +41,14 @@ class InheritedSockets:
     """The descriptors that this process has inherited.
 
     sockets: one for each worker, bound and not necessarily listening. must_serve: whether a worker is ready only when the node can answer
-        lookups.
+        lookups. holder_pid: of the process that holds the sockets. At SIGUSR1, it replaces this server by a new one.
     """
 
     sockets: tuple[int, ...]
     ready_pipe: int
     drain_pipe: int
     must_serve: bool
+    holder_pid: int
 
     @classmethod
     def of_environment(cls) -> Self | None:
@@ -58,12 +59,14 @@ class InheritedSockets:
         sockets = os.environ.get(SOCKETS)
         if not sockets:
             return None
-        die_with_parent(launcher_pid())
+        holder = launcher_pid()
+        die_with_parent(holder)
         return cls(
             tuple(map(int, sockets.split(","))),
             int(os.environ[READY_PIPE]),
             int(os.environ[DRAIN_PIPE]),
             bool(os.environ[MUST_SERVE]),
+            holder,
         )
 
     def on_drain(self, call: Callable[[], None]) -> None:

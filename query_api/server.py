@@ -1,7 +1,8 @@
-"""The HTTP server of a query node: `python -m query_api.server`. It restarts worker processes that die, and those that do not answer."""
+"""The HTTP server of a listener of a query node: `python -m query_api.server`. It restarts worker processes that die, and those that do not answer."""
 
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -13,16 +14,19 @@ import psutil
 from granian import Granian
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
+from granian.server.common import AbstractServer
 
 from include.errors import FoldlakeError
+from include.nodes.peer_tls import health_context
 from include.nodes.placements import placements
 from include.settings import Settings
-from query_api.access.listener import require_protection
+from query_api.certificate_watch import CertificateWatch
 from query_api.http.access_log import access_log_options
 from query_api.http.limits.connections import allowed_connections
 from query_api.http.limits.worker_watchdog import Worker, WorkerWatchdog
 from query_api.http.request_checks import AllowedHosts
 from query_api.inherited_sockets import InheritedSockets, InheritingServer
+from query_api.listener import Listener, Role, listener_of, require_protection
 from query_api.memory_folder import memory_folder, memory_folders
 from query_api.store.backends import store_directory
 
@@ -48,8 +52,13 @@ def main() -> int:
     try:
         # Fail here, once: a failing worker would be restarted endlessly.
         store_directory(settings, placements(settings))
-        AllowedHosts(node)
+        AllowedHosts(settings)
         warning = require_protection(settings)
+        listener = listener_of(settings, Role.of_environment())
+        files = listener.files
+        watch = None if files is None else CertificateWatch(files, is_final=inherited is None)
+        tls_options = listener.tls_options()
+        health = None if files is None else health_context(files)
     except FoldlakeError as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -64,7 +73,7 @@ def main() -> int:
         "query_api.http.wsgi:application",
         factory=True,
         address=node.bind,
-        port=node.port,
+        port=listener.port,
         interface=Interfaces.WSGI,
         # With `auto`, which also accepts HTTP/2, a connection on which nothing is sent has no deadline.
         http=HTTPModes.http1,
@@ -73,7 +82,7 @@ def main() -> int:
             header_read_timeout=int(node.http_idle_timeout_s * 1000),
             max_buffer_size=MAX_HEAD_BYTES,
         ),
-        workers=node.http_workers,
+        workers=listener.workers,
         blocking_threads=THREADS + node.http_streams,
         blocking_threads_idle_timeout=THREAD_IDLE_S,
         backpressure=allowed_connections(node.http_connections),
@@ -81,22 +90,55 @@ def main() -> int:
         respawn_failed_workers=True,
         workers_kill_timeout=STOP_TIMEOUT_S,
         websockets=False,
-        process_name=f"foldlake {node.name} http",
+        process_name=f"foldlake {listener.name}",
+        **tls_options,
         **access_log_options(settings),
     )
     watchdog = WorkerWatchdog(
-        lambda: _processes(server.wrks), node.bind, node.port, timeout_s=node.http_worker_timeout_s
+        lambda: _processes(server.wrks),
+        node.bind,
+        listener.port,
+        timeout_s=node.http_worker_timeout_s,
+        tls=health,
     )
     server.on_startup(watchdog.start)
+    if watch is not None:
+        server.on_startup(partial(watch.start, partial(_renew, server, listener, inherited)))
     if inherited is not None:
         # Connections of the watchdog reach the workers of the new server only.
-        inherited.on_drain(watchdog.stop)
+        inherited.on_drain(partial(_stop, watchdog, watch))
     server.serve()
     watchdog.stop()
     shutil.rmtree(metrics, ignore_errors=True)
     with suppress(OSError):  # of a server that runs beside this one
         metrics.parent.rmdir()
     return 0
+
+
+def _renew(server: AbstractServer[Any], listener: Listener, inherited: InheritedSockets | None) -> None:
+    """Have the server replaced: by the holder of its sockets, otherwise by new workers."""
+    if inherited is not None:
+        os.kill(inherited.holder_pid, signal.SIGUSR1)
+        return
+    options = listener.tls_options()
+    # granian resolves links when it is created, also those of a Kubernetes secret, whose targets are removed.
+    server.build_ssl_context(
+        options["ssl_cert"],
+        options["ssl_key"],
+        None,
+        options["ssl_protocol_min"],
+        options.get("ssl_ca"),
+        [],
+        options.get("ssl_client_verify", False),
+    )
+    # Under load, a request on a kept connection may fail: granian ends the former workers after a fixed time (decision 73).
+    os.kill(os.getpid(), signal.SIGHUP)
+
+
+def _stop(watchdog: WorkerWatchdog, watch: CertificateWatch | None) -> None:
+    watchdog.stop()
+    if watch is not None:
+        watch.stop()
 
 
 def _processes(workers: Iterable[Any]) -> list[Worker]:

@@ -1,6 +1,7 @@
 """Waits until started processes are ready, or one of them has failed to start; the steps of a start or stop, and the client of probes."""
 
 import math
+import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -115,3 +116,8 @@ def loopback_client() -> httpx.Client:
     return httpx.Client(
         timeout=PROBE_TIMEOUT_S, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)
     )
+
+
+def tls_client(context: ssl.SSLContext) -> httpx.Client:
+    """Return a client for one request by TLS to a server on this machine."""
+    return httpx.Client(timeout=PROBE_TIMEOUT_S, trust_env=False, verify=context)

@@ -8,6 +8,7 @@ import http.client
 import random
 import select
 import socket
+import ssl
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -72,15 +73,16 @@ def run_lookups(
     connections: int,
     seconds: float,
     secret: str = "",
+    ca: str = "",
 ) -> LookupRun:
     """Look up random customers of (customer, balance as text) over several connections, distributed over the ports.
 
-    secret: an API key, which each request then has.
+    secret: an API key, which each request then has. ca: file with the CA of the nodes, which are then reached by TLS.
     """
     context = get_context("spawn")
     results: Queue[LookupRun] = context.Queue()
     header = f"Authorization: Bearer {secret}\r\n" if secret else ""
-    arguments = (tuple(ports), list(balances), connections, seconds, header, results)
+    arguments = (tuple(ports), list(balances), connections, seconds, header, ca, results)
     process = context.Process(target=_run, args=arguments)
     process.start()
     run = results.get(timeout=seconds + GRACE_S)
@@ -94,6 +96,7 @@ def _run(
     connections: int,
     seconds: float,
     header: str,
+    ca: str,
     results: "Queue[LookupRun]",
 ) -> None:
     prepared = [
@@ -107,8 +110,7 @@ def _run(
     poller = select.epoll()
     open_connections = {}
     for number in range(connections):
-        connected = socket.create_connection(("127.0.0.1", ports[number % len(ports)]))
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connected = _connected(ports[number % len(ports)], ca)
         open_connections[connected.fileno()] = _Connection(connected)
         poller.register(connected.fileno(), select.EPOLLIN)
 
@@ -136,6 +138,14 @@ def _run(
     results.put(LookupRun(milliseconds, wrong, time.perf_counter() - began))
     for connection in open_connections.values():
         connection.socket.close()
+
+
+def _connected(port: int, ca: str) -> socket.socket:
+    connected = socket.create_connection(("127.0.0.1", port))
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if not ca:
+        return connected
+    return ssl.create_default_context(cafile=ca).wrap_socket(connected, server_hostname="127.0.0.1")
 
 
 def _body(received: bytes) -> bytes | None:

@@ -1,7 +1,10 @@
 """What Airflow's web page shows of Foldlake: labels of forms, notes of quality runs with links to reports, details of asset events."""
 
+import json
 import logging
 from collections.abc import Callable, Collection, Iterable
+from contextlib import closing
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -9,6 +12,10 @@ from airflow.sdk import Asset, Context
 
 from include.airflow.client import MAX_NOTE_CHARACTERS, AirflowUnavailableError, airflow_api
 from include.airflow.names import lake_asset
+from include.errors import SettingsError
+from include.nodes.node_url import local_node_urls
+from include.nodes.peer_tls import ClientTls, client_tls
+from include.nodes.peers import HOP_ANY, Peer, PeerDownError
 from include.position import Offsets
 from include.quality.report import Outcome, Verdict, report_url
 from include.settings import Settings
@@ -94,19 +101,15 @@ def _json(offsets: Offsets) -> dict[str, int]:
     return {str(partition): offset for partition, offset in offsets.items()}
 
 
-def read_model_labels(
-    reports_base_url: str, query_ports: Iterable[int], names: Iterable[str]
-) -> dict[str, str]:
+def read_model_labels(settings: Settings, names: Iterable[str]) -> dict[str, str]:
     """Return a label for each of these read models that has versions, as a query node knows them; empty if none answers.
 
-    query_ports: of the nodes on this machine.
     A label follows a promotion when Airflow reads the DAG file again, within half a minute. It decides nothing.
     """
     try:
-        own = (f"http://127.0.0.1:{port}" for port in query_ports)
-        known = {str(model["name"]): model for model in _read_models((reports_base_url.rstrip("/"), *own))}
+        known = {str(model["name"]): model for model in _read_models(settings)}
         return {name: _label(known[name]) for name in names if name in known}
-    except (TypeError, KeyError, AttributeError):
+    except (TypeError, KeyError, AttributeError, SettingsError):
         return {}  # another server answers at the node's address
 
 
@@ -120,14 +123,30 @@ def _label(model: dict[str, Any]) -> str:
     return f"{model['name']} ({', '.join([live, *others])})"
 
 
-def _read_models(urls: Iterable[str]) -> list[dict[str, Any]]:
-    for url in dict.fromkeys(urls):
+def _read_models(settings: Settings) -> list[dict[str, Any]]:
+    urls = local_node_urls(settings)
+    if settings.has_peer_listener:
+        return _read_models_of_peers(urls, client_tls(settings))
+    for url in dict.fromkeys((settings.reports_base_url.rstrip("/"), *urls)):
         try:
             answer = httpx.get(f"{url}{PATH}", timeout=TIMEOUT_S, trust_env=False)
             found: list[dict[str, Any]] = answer.raise_for_status().json()
         except (httpx.HTTPError, ValueError):
             continue
         return found
+    return []
+
+
+def _read_models_of_peers(urls: Iterable[str], tls: ClientTls) -> list[dict[str, Any]]:
+    for url in urls:
+        with closing(Peer(url, tls=tls)) as node:
+            try:
+                answer = node.get(PATH, HOP_ANY, TIMEOUT_S)
+                found: list[dict[str, Any]] = json.loads(answer.body)
+            except (PeerDownError, ValueError):
+                continue
+        if answer.status == HTTPStatus.OK:
+            return found
     return []
 
 

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from include.errors import SettingsError
-from include.settings import NodeSettings
+from include.nodes.peer_tls import ClientTls, client_tls
+from include.settings import Settings
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -18,8 +19,8 @@ ENDS_IN_A_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
 MAX_NAME_CHARACTERS = 253
 # What may stand for a host in a URL or a Host header; `normal_host` decides whether it is one.
 HOST = r"(?P<host>\[[0-9A-Fa-f:.]*\]|[\w.-]*)"
-FORM = re.compile(rf"http://{HOST}(?::(?P<port>[0-9]{{1,5}}))?", re.ASCII)
-DEFAULT_PORT = 80
+FORM = re.compile(rf"(?P<scheme>https?)://{HOST}(?::(?P<port>[0-9]{{1,5}}))?", re.ASCII)
+DEFAULT_PORTS = {"http": 80, "https": 443}
 MAX_PORT = 65535
 PEER_HOSTS = "FOLDLAKE_NODE_PEER_HOSTS"
 
@@ -108,58 +109,71 @@ class NodeUrl:
 
     host: str
     port: int
+    scheme: str = "http"
 
     @classmethod
     def parse(cls, url: str) -> "NodeUrl":
         """Read the URL of a node; raises ValueError that says what is wrong with it."""
         matched = FORM.fullmatch(url)
         host = normal_host(matched["host"]) if matched else None
-        port = int(matched["port"] or DEFAULT_PORT) if matched else 0
+        scheme = matched["scheme"] if matched else "http"
+        port = int(matched["port"] or DEFAULT_PORTS[scheme]) if matched else 0
         if host is None or not 0 < port <= MAX_PORT:
-            raise ValueError("a node's URL has the form http://host:port")
+            raise ValueError("a node's URL has the form http://host:port or https://host:port")
         if is_unspecified(host):
             raise ValueError(f"no node can be reached at {host}")
-        return cls(host, port)
+        return cls(host, port, scheme)
 
     def at_port(self, port: int) -> str:
         """Return the URL of another node on the same host."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{port}"
+        return f"{self.scheme}://{host}:{port}"
 
 
 @dataclass(frozen=True)
 class PeerRule:
-    """Decides which members of the query nodes' group get requests: whoever may join the group chooses the URL.
+    """Decides which members of the query nodes' group get requests, and how: whoever may join the group chooses the URL.
 
     hosts: the hosts that nodes may have; None: any. own_url: the URL of the node that asks, which may always be a member's.
+    is_tls_only: whether nodes are reached by TLS only. tls: of the connections to them.
     """
 
     hosts: HostList | None = None
     own_url: str | None = None
     is_loopback_only: bool = False
+    is_tls_only: bool = False
+    tls: ClientTls = field(default_factory=ClientTls, compare=False)
 
     @classmethod
-    def of_client(cls, node: NodeSettings) -> "PeerRule":
+    def of_client(cls, settings: Settings) -> "PeerRule":
         """Return the rule of a client of the nodes that is no node itself; raises SettingsError."""
-        return cls(_peer_hosts(node))
+        return cls(_peer_hosts(settings), is_tls_only=settings.has_peer_listener, tls=client_tls(settings))
 
     @classmethod
-    def of_node(cls, node: NodeSettings) -> "PeerRule":
+    def of_node(cls, settings: Settings) -> "PeerRule":
         """Return the rule of a node: one on loopback has its peers there, because others could not reach it.
 
         Raises SettingsError.
         """
-        hosts = _peer_hosts(node)
-        return cls(hosts, node.advertised_url, hosts is None and is_loopback(reachable_url(node).host))
+        rule = cls.of_client(settings)
+        is_on_loopback = is_loopback(reachable_url(settings).host)
+        return replace(
+            rule,
+            own_url=settings.advertised_url,
+            is_loopback_only=rule.hosts is None and is_on_loopback,
+        )
 
     def refusal(self, url: str) -> str | None:
         """Return why a member's URL is not followed, or None when it is."""
         if url == self.own_url:
             return None
         try:
-            host = NodeUrl.parse(url).host
+            parsed = NodeUrl.parse(url)
         except ValueError as error:
             return str(error)
+        host = parsed.host
+        if self.is_tls_only and parsed.scheme != "https":
+            return "it is not https, and FOLDLAKE_AUTH is set"
         if self.is_loopback_only and not is_loopback(host):
             return f"this node is on loopback, and {PEER_HOSTS} names no other host"
         if self.hosts is not None and host not in self.hosts:
@@ -167,10 +181,20 @@ class PeerRule:
         return None
 
 
-def reachable_url(node: NodeSettings) -> NodeUrl:
-    """Return the parts of the URL that a node advertises; raises SettingsError when no other node could reach it there."""
+def local_node_urls(settings: Settings) -> tuple[str, ...]:
+    """Return the URLs at which jobs on this machine reach the embedded nodes; raises SettingsError."""
+    if not settings.has_peer_listener:
+        return tuple(map(settings.loopback_url, settings.query_ports))
+    reachable_url(settings)
+    first = NodeUrl.parse(settings.advertised_url)
+    return tuple(first.at_port(first.port + number) for number in range(len(settings.query_ports)))
+
+
+def reachable_url(settings: Settings) -> NodeUrl:
+    """Return the parts of the URL at which callers reach a node; raises SettingsError when nobody could, or when it contradicts TLS."""
+    node = settings.node
     try:
-        return NodeUrl.parse(node.advertised_url)
+        found = NodeUrl.parse(settings.caller_url)
     except ValueError as error:
         if node.url:
             cause = f"FOLDLAKE_NODE_URL is {node.url!r}: {error}"
@@ -179,7 +203,13 @@ def reachable_url(node: NodeSettings) -> NodeUrl:
         raise SettingsError(
             f"{cause}. Set FOLDLAKE_NODE_URL to the URL at which other nodes reach this one."
         ) from error
+    if settings.tls.cert_file and found.scheme != "https":
+        raise SettingsError(
+            f"FOLDLAKE_NODE_URL is {node.url!r}, and with FOLDLAKE_TLS_CERT_FILE the node accepts https only: write https://."
+        )
+    return found
 
 
-def _peer_hosts(node: NodeSettings) -> HostList | None:
-    return HostList.parse(node.peer_hosts, PEER_HOSTS) if node.peer_hosts else None
+def _peer_hosts(settings: Settings) -> HostList | None:
+    hosts = settings.node.peer_hosts
+    return HostList.parse(hosts, PEER_HOSTS) if hosts else None

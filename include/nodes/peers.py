@@ -1,7 +1,7 @@
 """The HTTP client of query nodes, for other nodes, checks and rebuilds: plain sockets with pooled connections.
 
 Every proxied lookup uses it, and a client library costs more than the lookup itself (decision 13). It supports only GET and
-Content-Length. For other servers, use httpx.
+Content-Length. A node whose URL begins with https is reached by TLS. For other servers, use httpx.
 """
 
 import re
@@ -12,6 +12,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import urlsplit
+
+from include.nodes.node_url import DEFAULT_PORTS
+from include.nodes.peer_tls import ClientTls
 
 # A request that carries this header comes from another node or from a check, and is never proxied again. Its value states
 # which node may answer: only the owner, any node that has the key, or any of those that has confirmed its partition recently.
@@ -89,13 +92,15 @@ class PeerResponse:
 class Peer:
     """The client of one other node. Thread-safe.
 
-    free: one item for each request that may be added; shared by the clients of all nodes.
+    tls: of the connections to a node that is reached by TLS. free: one item for each request that may be added; shared by the clients of
+    all nodes.
     """
 
-    def __init__(self, url: str, free: "deque[None] | None" = None) -> None:
+    def __init__(self, url: str, free: "deque[None] | None" = None, tls: ClientTls | None = None) -> None:
         self._free = deque([None] * CONCURRENT_REQUESTS) if free is None else free
         parts = urlsplit(url)
-        self._address = (parts.hostname or "", parts.port or 80)
+        self._tls = (tls or ClientTls()) if parts.scheme == "https" else None
+        self._address = (parts.hostname or "", parts.port or DEFAULT_PORTS.get(parts.scheme, 80))
         self._host = parts.netloc
         self._idle: list[socket.socket] = []
         self._down_until = 0.0
@@ -143,11 +148,22 @@ class Peer:
             except OSError:
                 pass  # the node closed the idle connection: a new one shows whether the node is up
         try:
-            connection = socket.create_connection(self._address, CONNECT_TIMEOUT_S)
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return self._exchange(connection, request, timeout_s)
+            return self._exchange(self._connected(timeout_s), request, timeout_s)
         except OSError as error:
             raise self._down(error) from error
+
+    def _connected(self, timeout_s: float) -> socket.socket:
+        """Return a new connection; raises OSError, also for a certificate that is not valid for the node's host."""
+        connection = socket.create_connection(self._address, CONNECT_TIMEOUT_S)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._tls is None:
+            return connection
+        connection.settimeout(timeout_s)
+        try:
+            return self._tls.context().wrap_socket(connection, server_hostname=self._address[0])
+        except BaseException:
+            connection.close()
+            raise
 
     def _refused(self) -> PeerDownError:
         return PeerDownError(f"{self._host} is not asked: too many requests to other nodes are in progress")
@@ -212,7 +228,8 @@ def _rest_of_body(connection: socket.socket, begun: bytes, length: int) -> bytes
 class Peers:
     """The clients of all nodes, by URL. One for each HTTP worker process, check or rebuild stage."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ClientTls | None = None) -> None:
+        self._tls = tls or ClientTls()
         self._peers: dict[str, Peer] = {}
         self._free: deque[None] = deque([None] * CONCURRENT_REQUESTS)
         self._adding = threading.Lock()
@@ -222,7 +239,7 @@ class Peers:
         peer = self._peers.get(url)
         if peer is None:
             with self._adding:
-                peer = self._peers.setdefault(url, Peer(url, self._free))
+                peer = self._peers.setdefault(url, Peer(url, self._free, self._tls))
         return peer
 
     def close(self) -> None:

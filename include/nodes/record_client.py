@@ -64,7 +64,10 @@ class ReplicaUnavailableError(FoldlakeError):
 
 
 class NodeClient:
-    """The client of all query nodes of this Kafka, for one version of a read model. Thread-safe."""
+    """The client of all query nodes of this Kafka, for one version of a read model. Thread-safe.
+
+    tls: of the connections to nodes.
+    """
 
     def __init__(
         self, bootstrap_servers: str, peers: PeerRule, model: str, version: int, source_topic: str
@@ -75,7 +78,8 @@ class NodeClient:
         self._model = model
         self._version = version
         self._source_topic = source_topic
-        self._nodes = Peers()
+        self._nodes = Peers(peers.tls)
+        self.tls = peers.tls
 
     def close(self) -> None:
         """Close the connections."""

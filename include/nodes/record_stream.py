@@ -7,12 +7,13 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from http import HTTPStatus
-from http.client import HTTPConnection, HTTPException, HTTPResponse
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from urllib.parse import urlencode, urlsplit
 
 import pyarrow as pa
 
 from include.http_replies import BUSY
+from include.nodes.peer_tls import ClientTls
 from include.nodes.peers import HOP_ANY, HOP_HEADER
 from include.nodes.record_client import PartitionReplica, ReplicaUnavailableError
 from include.nodes.record_requests import ARROW, ARROW_TYPE, BATCH_END, KeySample, records_path
@@ -33,12 +34,17 @@ class _RejectedError(Exception):
 
 
 def stream_records(
-    replica: PartitionReplica, read_model: str, version: int, sample: KeySample, wait_s: float
+    replica: PartitionReplica,
+    read_model: str,
+    version: int,
+    sample: KeySample,
+    wait_s: float,
+    tls: ClientTls | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records of a partition on a node in the order of their keys, in batches with RECORD_SCHEMA.
 
     All records of a batch are of one commit; a later batch may be of a later one. After an interruption, the stream continues after
-    the last key that was received.
+    the last key that was received. tls: of the connections to a node that is reached by TLS.
     Raises ReplicaUnavailableError when the node rejects the request, or sends no batch for `wait_s`.
     """
     what, path = f"{replica.name} at {replica.url}", records_path(read_model)
@@ -48,7 +54,8 @@ def stream_records(
     after, waiting_since_s = "", time.monotonic()
     while True:
         try:
-            for batch, is_last in _request(replica.url, f"{path}?{urlencode({**query, 'after': after})}"):
+            target = f"{path}?{urlencode({**query, 'after': after})}"
+            for batch, is_last in _request(replica.url, target, tls or ClientTls()):
                 yield batch
                 if is_last:
                     return
@@ -65,10 +72,15 @@ def stream_records(
         time.sleep(RETRY_S)
 
 
-def _request(url: str, target: str) -> Iterator[tuple[pa.RecordBatch, bool]]:
+def _request(url: str, target: str, tls: ClientTls) -> Iterator[tuple[pa.RecordBatch, bool]]:
     """Yield each batch of a response, and whether it is the last one."""
     address = urlsplit(url)
-    connection = HTTPConnection(address.hostname or "", address.port, timeout=ANSWER_TIMEOUT_S)
+    host, port = address.hostname or "", address.port
+    connection = (
+        HTTPSConnection(host, port, timeout=ANSWER_TIMEOUT_S, context=tls.context())
+        if address.scheme == "https"
+        else HTTPConnection(host, port, timeout=ANSWER_TIMEOUT_S)
+    )
     with closing(connection):
         connection.request("GET", target, headers={HOP_HEADER: HOP_ANY})
         response = connection.getresponse()

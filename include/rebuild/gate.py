@@ -95,7 +95,7 @@ class _Gate:
         model = model_of(catalog, read_model)
         self._partitions = model.partitions(settings.topics)
         self._admin = admin_client(self._bootstrap_servers)
-        self._peers = PeerRule.of_client(settings.node)
+        self._peers = PeerRule.of_client(settings)
         self._live_position: LivePosition | None = None
         with VersionRegistry(self._bootstrap_servers) as registry:
             record = record_of(registry, read_model)

@@ -11,6 +11,7 @@ from include.declarations.load import read_model as declared_read_model
 from include.kafka.topics import admin_client
 from include.nodes.node_url import PeerRule
 from include.nodes.partition_report import PartitionReport, reports_of
+from include.nodes.peer_tls import ClientTls
 from include.nodes.peers import Peer, PeerDownError
 from include.nodes.routing_table import routing_table
 from include.rebuild.errors import StageTimeoutError
@@ -46,7 +47,7 @@ def hydrate_version(settings: Settings, read_model: str, number: int, report: St
     """
     timeout_s = settings.rebuild.hydrate_timeout_s
     admin = admin_client(settings.kafka.bootstrap_servers)
-    peers = PeerRule.of_client(settings.node)
+    peers = PeerRule.of_client(settings)
     partitions = declared_read_model(read_model, settings.declaration_folders).partitions(settings.topics)
     progress = WorkProgress(f"loading of {read_model} v{number} on the query nodes", "records", 0, report)
     missing: tuple[str, ...] = ()
@@ -84,12 +85,12 @@ def reports(admin: AdminClient, peers: PeerRule) -> dict[str, list[PartitionRepo
         table = routing_table(admin, REQUEST_TIMEOUT_S, peers)
     except KafkaException:
         return {}
-    return {url: _reports_of(url) for url in (table.nodes if table else ())}
+    return {url: _reports_of(url, peers.tls) for url in (table.nodes if table else ())}
 
 
-def _reports_of(url: str) -> list[PartitionReport] | None:
+def _reports_of(url: str, tls: ClientTls) -> list[PartitionReport] | None:
     try:
-        with closing(Peer(url)) as node:
+        with closing(Peer(url, tls=tls)) as node:
             return reports_of(node, REQUEST_TIMEOUT_S)
     except PeerDownError:
         return None

@@ -27,6 +27,7 @@ from include.settings.settings import (
     setting_warnings,
     settings_environment,
 )
+from include.settings.tls import NodeTlsSettings, TlsSettings
 from include.settings.variables import PREFIX, WRITTEN_SETTINGS, written_settings
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "KafkaSettings",
     "LakeSettings",
     "NodeSettings",
+    "NodeTlsSettings",
     "Placement",
     "QualitySettings",
     "RebuildSettings",
@@ -48,6 +50,7 @@ __all__ = [
     "RetentionSettings",
     "Settings",
     "StreamSettings",
+    "TlsSettings",
     "TopicSettings",
     "serving_environment",
     "setting_warnings",

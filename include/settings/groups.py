@@ -224,6 +224,7 @@ class NodeSettings(SettingsGroup):
     long is replaced. http_streams: open streams of changes and of records. max_client_share: what requests from one address may take of the waiting
     lookups, of the commands, and of the streams.
     access_log: whether each request is appended to a file, as JSON.
+    peer_port, peer_workers: of the listener for other nodes and jobs, which exists unless FOLDLAKE_AUTH is none.
     """
 
     name: str = "node-1"
@@ -244,6 +245,8 @@ class NodeSettings(SettingsGroup):
     http_commands: int = Field(default=64, ge=1, le=64)
     http_streams: int = Field(default=768, ge=1, le=10_000)
     max_client_share: float = Field(default=0.75, gt=0, le=1)
+    peer_port: int = 5151
+    peer_workers: int = Field(default=1, ge=1)
     placements: tuple[str, ...] = Field(default=(), json_schema_extra=named_variable("placements"))
     standby_replicas: int = Field(default=1, ge=0)
     session_timeout_s: int = Field(default=6, ge=6)
@@ -253,12 +256,6 @@ class NodeSettings(SettingsGroup):
     store_map_size_mb: int = Field(default=16_384, ge=64)
     command_timeout_s: float = Field(default=4.5, gt=0)
     access_log: bool = False
-
-    @property
-    def advertised_url(self) -> str:
-        """URL at which other nodes reach this node."""
-        host = f"[{self.bind}]" if ":" in self.bind else self.bind
-        return self.url or f"http://{host}:{self.port}"
 
     @field_validator("allowed_hosts", "allowed_origins", "peer_hosts", "placements", mode="before")
     @classmethod

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 from pydantic import ValidationError, field_validator, model_validator
 from pydantic_settings import (
@@ -30,6 +31,7 @@ from include.settings.groups import (
     split_names,
 )
 from include.settings.systems import require_systems, system_folder, systems_of_home
+from include.settings.tls import NodeTlsSettings, TlsSettings
 from include.settings.variables import PREFIX, VariableSource, variable_warnings, variables_of
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
@@ -66,6 +68,8 @@ class Settings(BaseSettings):
     node: NodeSettings = NodeSettings()
     redis: RedisSettings = RedisSettings()
     auth: AuthSettings = AuthSettings()
+    tls: TlsSettings = TlsSettings()
+    node_tls: NodeTlsSettings = NodeTlsSettings()
 
     def __init__(self, **values: Any) -> None:  # noqa: ANN401 - of any variable
         """Read and validate all values; raises SettingsError with the variables that are wrong."""
@@ -123,7 +127,32 @@ class Settings(BaseSettings):
     @property
     def reports_base_url(self) -> str:
         """Base URL of the server of the quality checks' reports."""
-        return self.quality.reports_url or f"http://127.0.0.1:{self.query_ports[0]}"
+        return self.quality.reports_url or self.loopback_url(self.query_ports[0])
+
+    def loopback_url(self, port: int) -> str:
+        """Return the URL at which callers on this machine reach the node with this port."""
+        return f"{self._scheme}://127.0.0.1:{port}"
+
+    @property
+    def caller_url(self) -> str:
+        """URL at which callers reach this node."""
+        return self.node.url or f"{self._scheme}://{_authority(self.node.bind, self.node.port)}"
+
+    @property
+    def advertised_url(self) -> str:
+        """URL at which other nodes and jobs reach this node."""
+        if not self.has_peer_listener:
+            return self.caller_url
+        return f"https://{_authority(urlsplit(self.caller_url).hostname or '', self.node.peer_port)}"
+
+    @property
+    def has_peer_listener(self) -> bool:
+        """Whether nodes and jobs reach a node by mutual TLS, on a port of its own."""
+        return self.auth.is_on
+
+    @property
+    def _scheme(self) -> str:
+        return "https" if self.tls.cert_file else "http"
 
     @property
     def store_dir(self) -> Path:
@@ -227,6 +256,10 @@ def settings_environment(settings: Settings) -> dict[str, str]:
         for variable, value in settings.by_variable().items()
         if value is not None
     }
+
+
+def _authority(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _as_text(value: object) -> str:

@@ -77,7 +77,9 @@ def variable_warnings(variables: Iterable[str], env_file: Path | None) -> Iterat
     renamed = {f"{PREFIX}{old.upper()}": f"{PREFIX}{new.upper()}" for old, new in RENAMED.items()}
     for source, location in zip(_sources(env_file), ("the environment", str(env_file)), strict=True):
         for full_name in sorted(source):
-            name, ending = full_name.removesuffix(FILE), FILE if full_name.endswith(FILE) else ""
+            # The names of some settings end like that of a file with a value.
+            is_file = full_name.endswith(FILE) and full_name not in known
+            name, ending = (full_name.removesuffix(FILE), FILE) if is_file else (full_name, "")
             if not name.startswith(PREFIX) or name in known or name.startswith(NOT_SETTINGS):
                 continue
             if (new := renamed.get(name)) is None:

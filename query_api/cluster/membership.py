@@ -27,7 +27,10 @@ log = logging.getLogger(__name__)
 class Membership:
     """Joins the group and keeps `assigned` up to date. One thread calls `run_once` in a loop."""
 
-    def __init__(self, bootstrap_servers: str, node: NodeSettings, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self, bootstrap_servers: str, node: NodeSettings, url: str, on_change: Callable[[], None]
+    ) -> None:
+        """Get ready to join. url: at which other nodes reach this one. on_change: called after each change of `assigned`."""
         self._on_change = on_change
         self._topics: frozenset[str] = frozenset()
         self.assigned: frozenset[tuple[str, int]] = frozenset()
@@ -40,7 +43,7 @@ class Membership:
                 # A restart within the session timeout gets its partitions back without a rebalance.
                 "group.instance.id": node.name,
                 # The routing table is built from the group's description, which contains each member's client id.
-                "client.id": node.advertised_url,
+                "client.id": url,
                 "partition.assignment.strategy": "cooperative-sticky",
                 "session.timeout.ms": node.session_timeout_s * 1000,
                 "heartbeat.interval.ms": HEARTBEAT_INTERVAL_MS,

@@ -15,6 +15,7 @@ from query_api.http.answers import CACHE_CONTROL, metrics_response
 from query_api.http.json_text import dumps
 from query_api.http.limits.worker_watchdog import WORKER_HEADER
 from query_api.http.problems import ProblemError, busy_problem
+from query_api.listener import served_certificates
 from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
 from query_api.lookup.lookups import Lookups
 from query_api.lookup.partition_status import local_reports, merged, peer_reports
@@ -89,6 +90,7 @@ def _reading(settings: Settings, lookups: Lookups) -> NodeReading:
         verified=read_all(settings.home),
         checks=newest_checks(settings.home, live, live).values(),
         store_dir=settings.store_dir,
+        certificates=served_certificates(settings),
     )
 
 

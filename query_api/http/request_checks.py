@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from include.nodes.node_url import (
-    DEFAULT_PORT,
+    DEFAULT_PORTS,
     HOST,
     HostList,
     NodeUrl,
@@ -18,7 +18,7 @@ from include.nodes.node_url import (
     normal_host,
     reachable_url,
 )
-from include.settings import NodeSettings
+from include.settings import Settings
 from query_api.http.delivery.cross_origin import parse_origins
 from query_api.http.problems import ProblemError
 
@@ -33,16 +33,16 @@ CACHED_HOSTS = 64
 
 
 class AllowedHosts:
-    """Loopback with any port, the host and port of the node's URL, and the hosts that the setting lists, with any port.
+    """Loopback with any port, the host and port of the node's URLs, and the hosts that the setting lists, with any port.
 
     accepts: whether a Host header, `host` or `host:port`, names one of them. origins: those of other sites whose pages may send requests.
     """
 
-    def __init__(self, node: NodeSettings) -> None:
+    def __init__(self, settings: Settings) -> None:
         """Read the settings; raises SettingsError."""
-        self._own = reachable_url(node)
-        self._listed = HostList.parse(node.allowed_hosts, VARIABLE)
-        self.origins = parse_origins(node.allowed_origins)
+        self._own = {reachable_url(settings), NodeUrl.parse(settings.advertised_url)}
+        self._listed = HostList.parse(settings.node.allowed_hosts, VARIABLE)
+        self.origins = parse_origins(settings.node.allowed_origins)
         self.accepts = lru_cache(maxsize=CACHED_HOSTS)(self._accepts)
 
     def _accepts(self, authority: str) -> bool:
@@ -52,7 +52,10 @@ class AllowedHosts:
             return False
         if is_loopback(host) or host in self._listed:
             return True
-        return NodeUrl(host, int(matched["port"] or DEFAULT_PORT)) == self._own
+        port = matched["port"]
+        return any(
+            host == own.host and int(port or DEFAULT_PORTS[own.scheme]) == own.port for own in self._own
+        )
 
     def accepts_origin(self, origin: str) -> bool:
         """Whether an Origin header names one of them; `null`, that of a page without an origin, does not."""

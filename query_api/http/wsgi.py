@@ -12,6 +12,7 @@ from http.client import responses
 from typing import TYPE_CHECKING
 
 from include.declarations.load import load_catalog
+from include.nodes.peer_tls import client_tls
 from include.nodes.peers import Hop, Peers, ServedOffset
 from include.nodes.placements import placements
 from include.process import die_with_parent
@@ -123,12 +124,12 @@ def application() -> FastPath:
     # An orphaned worker would keep answering on a port that another server may have taken over.
     die_with_parent()
     settings = Settings()
-    hosts = AllowedHosts(settings.node)
+    hosts = AllowedHosts(settings)
     catalog = load_catalog(settings.declaration_folders)
     local = LocalLookup(settings, placements(settings))
     local.watch()
     limit_unread_answers(settings.node.http_idle_timeout_s)
-    lookups = Lookups(local, Peers())
+    lookups = Lookups(local, Peers(client_tls(settings)))
     feeds = ChangeFeeds(settings, local.state)
     _on_stop_signal(feeds.stop)
     rekeyed = {

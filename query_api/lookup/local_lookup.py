@@ -55,11 +55,13 @@ class LocalLookup:
         self._watch = NodeStateWatch(store_dir)
         # After this time without a heartbeat or without Kafka, the group assigns the node's partitions to others.
         self.current_s = float(node.session_timeout_s)
+        # Of both listeners.
+        workers = node.http_workers + (node.peer_workers if settings.has_peer_listener else 0)
         directory = store_directory(settings, placements)
         self.max_key_bytes = directory.max_key_bytes
         self._directory = directory
         self._stores = OpenStores(directory)
-        self.served = ServedOffsets(store_dir, node.http_workers)
+        self.served = ServedOffsets(store_dir, workers)
         self._commits = CommitWait(ClientSlots(node.http_waiting_lookups, node.max_client_share))
         self._state: NodeState | None = None
 

@@ -53,7 +53,7 @@ class Materializer:
         self._settings = settings
         self._is_replaced = is_replaced
         # Before joining the group: raises for a URL that no node can reach.
-        peers = PeerRule.of_node(settings.node)
+        peers = PeerRule.of_node(settings)
         catalog = load_catalog(settings.declaration_folders)
         for failure in catalog.failures:
             log.error("%s", failure)
@@ -65,7 +65,12 @@ class Materializer:
         self._changed = threading.Event()
         self._stopping = threading.Event()
         self._observe_now = threading.Event()
-        self._membership = Membership(settings.kafka.bootstrap_servers, settings.node, self._on_assignment)
+        self._membership = Membership(
+            settings.kafka.bootstrap_servers,
+            settings.node,
+            settings.advertised_url,
+            self._on_assignment,
+        )
         self._observer = ClusterObserver(
             settings.kafka.bootstrap_servers, settings.topics.replication_factor, self._source_topics, peers
         )
@@ -83,9 +88,9 @@ class Materializer:
         self._waiting_for = "Kafka"
         self._versions = VersionFollowers(self._directory, self._start_follower, self._forget)
         self._threads = WatchedThreads(self._stopping, self._changed.set)
-        self._previous = NodeState(node=settings.node.name, url=settings.node.advertised_url)
+        self._previous = NodeState(node=settings.node.name, url=settings.advertised_url)
         self._published: NodeState | None = None
-        peers_asked = Peers()
+        peers_asked = Peers(peers.tls)
         self._recorder = HistoryRecorder(
             settings.store_dir,
             lambda: self._published,
@@ -229,7 +234,7 @@ class Materializer:
         except KafkaUnavailableError as error:
             log.warning("waiting for Kafka: %s", error)
             return False
-        if url in {None, node.advertised_url}:
+        if url in {None, self._settings.advertised_url}:
             return True
         now_s = time.monotonic()
         if self._taken_since_s is None:

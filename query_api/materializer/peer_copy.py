@@ -19,11 +19,12 @@ from include.kafka.topics import admin_client
 from include.kafka.wire_format import HEADER_BYTES, split
 from include.nodes.node_url import PeerRule
 from include.nodes.partition_report import PartitionReport, reports_of
+from include.nodes.peer_tls import client_tls
 from include.nodes.peers import PeerDownError, Peers
 from include.nodes.record_client import PartitionReplica, ReplicaUnavailableError
 from include.nodes.record_requests import NO_SAMPLING
 from include.nodes.routing_table import RoutingTable, routing_table
-from include.settings import NodeSettings, Settings
+from include.settings import Settings
 from include.waiting import wait_for
 from query_api.errors import FollowingStoppedError, StoreFullError
 from query_api.store.base import Binding, Change, ChangelogPosition, StoreWriter
@@ -79,8 +80,8 @@ class PeerCopy:
         self.records = 0
         self._registry = SchemaRegistry(settings.registry.url)
         self._consumer, self._is_stopped = consumer, is_stopped
-        servers, node = settings.kafka.bootstrap_servers, settings.node
-        self._reports = reports or (lambda: _peer_reports(servers, node, is_stopped))
+        self._tls = client_tls(settings)
+        self._reports = reports or (lambda: _peer_reports(settings, is_stopped))
 
     def fill(self, store: StoreWriter, partitions: AbstractSet[int]) -> None:
         """Copy as many of these partitions as a peer has, each as a whole, into a store that has none.
@@ -139,7 +140,9 @@ class PeerCopy:
         replica = PartitionReplica(report.reported_by, report.reported_by, report.partition, "peer")
         where, began_s, records = f"{self._topic}/{report.partition}", time.monotonic(), 0
         try:
-            for batch in stream_records(replica, self._model, self._version, NO_SAMPLING, STREAM_WAIT_S):
+            for batch in stream_records(
+                replica, self._model, self._version, NO_SAMPLING, STREAM_WAIT_S, self._tls
+            ):
                 if self._is_stopped():
                     raise FollowingStoppedError(f"Following {self._topic} was stopped.")
                 store.commit({report.partition: changes_of(batch)}, {}, self._schemas_of(batch))
@@ -169,12 +172,10 @@ def changes_of(batch: "pa.RecordBatch") -> list[Change]:
     ]
 
 
-def _peer_reports(
-    bootstrap_servers: str, node: NodeSettings, is_stopped: Callable[[], bool]
-) -> Iterable[PartitionReport]:
+def _peer_reports(settings: Settings, is_stopped: Callable[[], bool]) -> Iterable[PartitionReport]:
     """Yield the reports of all other nodes; of one that does not respond, none."""
     try:
-        admin, rule = admin_client(bootstrap_servers), PeerRule.of_node(node)
+        admin, rule = admin_client(settings.kafka.bootstrap_servers), PeerRule.of_node(settings)
         routing = wait_for(
             lambda: RoutingTable() if is_stopped() else routing_table(admin, ROUTING_TIMEOUT_S, rule),
             timeout_s=ROUTING_TIMEOUT_S,
@@ -183,10 +184,10 @@ def _peer_reports(
     except (KafkaException, KafkaUnavailableError) as error:
         log.info("no peer is known: %s", error)
         return
-    peers = Peers()
+    peers = Peers(rule.tls)
     try:
         for url in sorted(routing.nodes if routing else ()):
-            if url == node.advertised_url:
+            if url == rule.own_url:
                 continue
             try:
                 yield from reports_of(peers.at(url))

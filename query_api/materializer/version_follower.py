@@ -206,9 +206,7 @@ class VersionFollower(threading.Thread):
     def _follow_into(self, store: StoreWriter) -> None:
         """Follow until `end`; raises the error that stopped it."""
         reference = self.reference
-        consumer = changelog_consumer(
-            self._settings.kafka.bootstrap_servers, self._settings.node.advertised_url
-        )
+        consumer = changelog_consumer(self._settings.kafka.bootstrap_servers, self._settings.advertised_url)
         check = BackgroundCheck(self._directory, reference.model, reference.number)
         previously_ready = self._previously_ready if store.positions() else {}
         try:

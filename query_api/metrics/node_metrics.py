@@ -14,6 +14,7 @@ import psutil
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, multiprocess
 from prometheus_client.core import Metric
 
+from include.nodes.certificates import Certificate
 from include.nodes.partition_report import PartitionReport
 from include.quality.newest_checks import NewestCheck
 from include.quality.verified_stores import VerifiedStores
@@ -41,7 +42,7 @@ class NodeReading:
     """What the gauges of a node are computed from.
 
     is_ready: whether it should receive requests. verified, checks: what quality checks have verified, and the newest ones of the live
-    versions; the same on every node. store_dir: the folder of its stores.
+    versions; the same on every node. store_dir: the folder of its stores. certificates: with which it serves, and the CA's.
     """
 
     state: NodeState | None
@@ -50,6 +51,7 @@ class NodeReading:
     verified: Iterable[VerifiedStores]
     checks: Iterable[NewestCheck]
     store_dir: Path
+    certificates: Iterable[Certificate] = ()
 
 
 def node_exposition(reading: NodeReading) -> bytes:
@@ -76,6 +78,11 @@ def _of_node(reading: NodeReading) -> Iterator[Metric]:
         "foldlake_partition_ready",
         "1 when the partition is ready for lookups.",
         lambda one: float(one.is_ready),
+    )
+    yield Gauges(["certificate"], [([str(one.path)], one) for one in reading.certificates]).of(
+        "foldlake_certificate_expires_in_seconds",
+        "Time until the end of a certificate of the node; negative after that.",
+        lambda one: one.expires_in_s,
     )
     yield gauge("foldlake_node_ready", "1 when the node should receive requests.", float(reading.is_ready))
     try:

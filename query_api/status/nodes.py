@@ -8,7 +8,9 @@ from http import HTTPStatus
 from typing import Any
 
 from include.nodes.peers import HOP_ANY, PeerDownError, Peers
+from include.settings import Settings
 from query_api.cluster.node_state import NodeState
+from query_api.listener import served_certificates
 from query_api.lookup.partition_status import local_reports, merged, peer_reports
 from query_api.status.node_view import NodeView, readiness
 
@@ -16,7 +18,10 @@ READY, DEGRADED, NOT_READY, SILENT = "ready", "degraded", "not ready", "no answe
 
 
 def read_nodes(view: NodeView) -> list[dict[str, Any]]:
-    """Return each node: `node`, `url`, `is_self`, `state`, `reasons`, and the number of live partitions that it owns."""
+    """Return each node: `node`, `url`, `page_url`, `is_self`, `state`, `reasons`, and the number of live partitions that it owns.
+
+    page_url: of its status page; empty if only nodes and jobs can reach its `url`.
+    """
     state = view.state()
     if state is None:
         return [_node(view.settings.node.name, "", NOT_READY, ["The materializer has not started yet."])]
@@ -25,16 +30,28 @@ def read_nodes(view: NodeView) -> list[dict[str, Any]]:
         condition, reasons = _own(view, state) if url == state.url else _peer(view.lookups.peers, url)
         owned = sum(owner == url for model in state.models.values() for owner in model.owners.values())
         nodes.append(
-            _node(name, url, condition, reasons) | {"is_self": url == state.url, "owned_partitions": owned}
+            _node(name, url, condition, reasons)
+            | {
+                "page_url": _page_url(view.settings, url, is_self=url == state.url),
+                "is_self": url == state.url,
+                "owned_partitions": owned,
+            }
         )
     return nodes
 
 
+def _page_url(settings: Settings, url: str, *, is_self: bool) -> str:
+    if not settings.has_peer_listener:
+        return url
+    return settings.caller_url if is_self else ""
+
+
 def _own(view: NodeView, state: NodeState) -> tuple[str, list[str]]:
     found = readiness(state, view.settings.node)
+    warnings = [one.warning for one in served_certificates(view.settings) if one.warning]
     if found.not_ready:
-        return NOT_READY, list(found.not_ready)
-    return (DEGRADED, list(found.degraded)) if found.degraded else (READY, [])
+        return NOT_READY, [*found.not_ready, *warnings]
+    return (DEGRADED if found.degraded else READY), [*found.degraded, *warnings]
 
 
 def _peer(peers: Peers, url: str) -> tuple[str, list[str]]:
@@ -55,6 +72,7 @@ def _node(name: str, url: str, condition: str, reasons: list[str]) -> dict[str, 
     return {
         "node": name,
         "url": url,
+        "page_url": "",
         "is_self": True,
         "state": condition,
         "reasons": reasons,

@@ -8,6 +8,7 @@ GROUPS = {
         "down": "Stop the embedded stack. The data is kept.",
         "keys": "Create, list, rotate and revoke the API keys of callers.",
         "prepare": "Download and install Foldlake's dependencies, without starting anything.",
+        "certificates": "Create, renew and show the certificates of nodes and jobs.",
     },
     "Observe": {
         "doctor": "Check machine, ports, downloads and servers, and show what to correct.",

@@ -3,7 +3,8 @@
 The program is started without packages, like `exec_process`, so it imports only the standard library. Requests come by file, so none is lost:
 `<base>.request` names the description of a new server, which starts beside the present one on the same sockets. When all workers of the new
 one are ready, the present one drains, then stops. `<base>.result` says what became of a request, the link `<base>.json` which description the
-present server has. A process without sockets reports that it is ready, then waits for the present one to end. See decision 73.
+present server has. SIGUSR1 requests a new server with the same description, which reads changed certificates. A process without sockets
+reports that it is ready, then waits for the present one to end. See decision 73.
 """
 
 import json
@@ -24,26 +25,23 @@ from typing import Any
 SOCKETS = "STACK_SOCKETS"
 READY_PIPE = "STACK_READY_PIPE"
 DRAIN_PIPE = "STACK_DRAIN_PIPE"
-# Set if a worker is ready only when it can answer requests of users.
-MUST_SERVE = "STACK_MUST_SERVE"
-# As in include/process.py: the process that the server must not outlive.
-LAUNCHER = "FOLDLAKE_LAUNCHER_PID"
+MUST_SERVE = "STACK_MUST_SERVE"  # set if a worker is ready only when it can answer requests of users
+LAUNCHER = "FOLDLAKE_LAUNCHER_PID"  # as in include/process.py: the process that the server must not outlive
 
 EXEC_PROCESS = Path(__file__).with_name("exec_process.py")
 # For this time both servers accept connections. If the new one ends meanwhile, the present one goes on.
 TRIAL_S = 1.0
 # In this time, clients that keep connections open have moved to the new server: those that send a request at least as often.
 DRAIN_S = 3.0
-POLL_S = 0.5
-REPLACING_POLL_S = 0.05
+POLL_S, REPLACING_POLL_S = 0.5, 0.05
+SIGUSR1_REQUEST = {"id": "", "must_serve": True, "ready_timeout_s": 120, "stop_timeout_s": 30}
 
 
 def read(path: Path) -> dict[str, Any]:
     """Return the content of a file; empty if there is none."""
-    try:
+    with suppress(OSError, ValueError):
         return dict(json.loads(path.read_bytes()))
-    except (OSError, ValueError):
-        return {}
+    return {}
 
 
 def write(path: Path, content: dict[str, Any]) -> None:
@@ -153,7 +151,7 @@ class SocketHolder:
         self._secrets = secrets
         self._present: Server | None = None
         self._new: Replacement | None = None
-        self._is_stopping = False
+        self._is_stopping = self._is_outdated = False
 
     def run(self) -> int:
         """Keep the server until it ends by itself or this process is stopped; return the exit status."""
@@ -161,9 +159,8 @@ class SocketHolder:
         wakeup.settimeout(0)
         waking.settimeout(0)
         signal.set_wakeup_fd(waking.fileno(), warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._stop)
+        for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._note)
         if (left_over := self._files.pending()) is not None:
             self._report(left_over, "the present server has ended, and is started again")
         self._present = Server(self._sockets, self._files.description(), self._secrets, must_serve=False)
@@ -183,14 +180,15 @@ class SocketHolder:
                 wakeup.recv(4096)
         return self._end_servers()
 
-    def _stop(self, *_: object) -> None:
-        self._is_stopping = True
+    def _note(self, number: int, _: object) -> None:
+        self._is_outdated |= number == signal.SIGUSR1
+        self._is_stopping |= number in {signal.SIGTERM, signal.SIGINT}
 
     def _end_servers(self) -> int:
         """End all servers. One that is still starting serves nobody. supervisord kills those that take too long."""
         if self._new is not None and self._new.phase == STARTING:
             self._new.server.end()
-        servers = [self._present, None if self._new is None else self._new.server]
+        servers = (self._present, None if self._new is None else self._new.server)
         processes = [server.process for server in servers if server is not None]
         for process in processes:
             process.terminate()
@@ -202,6 +200,8 @@ class SocketHolder:
         """Start the server that is requested, unless it is already being started. A request that comes too late waits for its turn."""
         new = self._new
         request = self._files.pending()
+        if request is None and self._is_outdated and self._present is not None:
+            request = {**SIGUSR1_REQUEST, "description": self._present.description}
         if request is None or (new is not None and (new.phase != STARTING or new.request == request)):
             return
         description = request["description"]
@@ -211,10 +211,11 @@ class SocketHolder:
                 return
             new.server.end()
             self._new = None
-        if self._present is not None and self._present.description == description:
+        if self._present is not None and self._present.description == description and request["id"]:
             self._commit(description)
             self._report(request)
             return
+        self._is_outdated = False
         try:
             server = Server(self._sockets, description, self._secrets, must_serve=request["must_serve"])
         except OSError as error:
@@ -259,20 +260,19 @@ class SocketHolder:
         try:
             self._files.set_description(description)
         except OSError as error:
-            # On a full disk. The next `up` requests this description again.
-            _log(f"cannot note the description of the server: {error}")
+            _log(f"cannot note the description of the server, so the next `up` replaces it again: {error}")
 
     def _report(self, request: dict[str, Any], error: str = "") -> None:
         _log(f"the new server is not used: {error}" if error else "the server is replaced")
         try:
-            write(self._files.result, {"id": request["id"], "error": error})
+            if request["id"]:
+                write(self._files.result, {"id": request["id"], "error": error})
         except OSError as problem:
             _log(f"cannot report this: {problem}")
 
 
 def _log(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+    sys.stderr.write(f"{text}\n")  # flushed: standard error is buffered by line
 
 
 def bound_sockets(address: str, port: int, count: int) -> list[socket.socket]:

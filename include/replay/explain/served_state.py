@@ -94,7 +94,7 @@ def served_state(
     servers = settings.kafka.bootstrap_servers
     partitions = len(source_state(servers, version.changelog_topic).ends)
     partition = int(murmur2(key.encode(), partitions))
-    peers = PeerRule.of_client(settings.node)
+    peers = PeerRule.of_client(settings)
     client = NodeClient(servers, peers, model.name, version.number, model.declared_topic)
     with closing(client):
         ready = [replica for replica in client.replicas(0.0).ready if replica.partition == partition]

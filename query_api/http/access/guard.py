@@ -15,13 +15,13 @@ from include.access.caller import NODE, AccessDeniedError, Caller, Need, authori
 from include.declarations.catalog import Catalog
 from include.settings import Settings
 from query_api.access.credentials import CredentialError, Credentials, CredentialsUnavailableError
-from query_api.access.listener import Listener
 from query_api.http.access.needs import SAFE_METHODS, Needs
 from query_api.http.access.sign_in_page import sign_in_page
 from query_api.http.answers import Reply
 from query_api.http.pages.pages import HTML, for_client, page_headers, wants_page
 from query_api.http.problems import ProblemError, problem_reply
 from query_api.http.request_checks import HOST_KEY, ORIGIN_KEY, AllowedHosts, check_request, is_plain
+from query_api.listener import Role
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
@@ -50,9 +50,9 @@ class Guard:
     """
 
     def __init__(
-        self, listener: Listener, credentials: Credentials, needs: Needs, hosts: AllowedHosts, audit: AuditLog
+        self, listener: Role, credentials: Credentials, needs: Needs, hosts: AllowedHosts, audit: AuditLog
     ) -> None:
-        self._is_for_peers = listener is Listener.PEERS
+        self._is_for_peers = listener is Role.PEERS
         self._credentials = credentials
         self._needs = needs
         self._lookup_needs = needs.by_path
@@ -65,7 +65,7 @@ class Guard:
     ) -> "Guard":
         """Return the guard of this process."""
         audit = AuditLog(settings.home, settings.node.name)
-        return cls(Listener.of_environment(), credentials, Needs(app, catalog), hosts, audit)
+        return cls(Role.of_environment(), credentials, Needs(app, catalog), hosts, audit)
 
     def refusal(self, environ: "WSGIEnvironment") -> Reply | None:
         """Return the reply for a request that is refused. None for any other, whose caller is then in `environ`."""

@@ -11,10 +11,11 @@ import logging
 import os
 import select
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Protocol
@@ -30,6 +31,7 @@ CONNECT_TIMEOUT_S = 0.25
 # Connections that are opened at once to find a worker. With two workers, one in 65,536 attempts misses one, and a second later the
 # next attempt follows.
 SEARCH_CONNECTIONS = 16
+SEARCH_S = 2.0
 # A worker that has not answered yet is starting, and loads its modules from a disk that may be busy.
 START_CHECKS = 60
 # An address that a server binds to, and where it is reached from its own machine.
@@ -63,17 +65,32 @@ class _Watched:
 class WorkerWatchdog:
     """Watches the workers of a server until `stop`."""
 
-    def __init__(self, workers: Callable[[], Sequence[Worker]], bind: str, port: int, timeout_s: int) -> None:
+    def __init__(
+        self,
+        workers: Callable[[], Sequence[Worker]],
+        bind: str,
+        port: int,
+        timeout_s: int,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         """Watch the processes that `workers` returns at the time.
 
         bind, port: the address of the server. timeout_s: a worker that answers nothing for this long is killed. Counted in checks
-        of a second, so that a pause of the whole machine kills no worker.
+        of a second, so that a pause of the whole machine kills no worker. tls: of the connections; None for plain HTTP.
         """
         self._workers = workers
         self._address = (REACHED_AT.get(bind, bind), port)
         self._timeout_checks = max(1, int(timeout_s / CHECK_S))
         self._watched: dict[int, _Watched] = {}
         self._stopping = threading.Event()
+        self._tls = tls
+        # A worker that is forked meanwhile would inherit locks of the TLS library.
+        self._checking: AbstractContextManager[object] = nullcontext()
+        if tls is not None:
+            self._checking = lock = threading.Lock()
+            os.register_at_fork(
+                before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
+            )
         # A worker that is forked later must not keep the connections to the others open.
         os.register_at_fork(after_in_child=self._close)
 
@@ -90,7 +107,8 @@ class WorkerWatchdog:
         while not self._stopping.wait(pause_s):
             began = time.monotonic()
             try:
-                self.check()
+                with self._checking:
+                    self.check()
             except Exception:
                 log.exception("cannot check the HTTP workers; trying again")
             pause_s = max(MIN_PAUSE_S, CHECK_S - (time.monotonic() - began))
@@ -137,9 +155,12 @@ class WorkerWatchdog:
     def _search(self) -> None:
         """Open connections, and keep one to each worker that has none."""
         opened = []
+        end_s = time.monotonic() + SEARCH_S
         for _ in range(SEARCH_CONNECTIONS):
+            if time.monotonic() > end_s:
+                break  # a stopped worker does not end its handshakes
             with suppress(OSError, http.client.HTTPException):
-                connection = _connected(*self._address)
+                connection = _connected(*self._address, self._tls)
                 opened.append(connection)
                 _send(connection)
         kept = set()
@@ -166,7 +187,7 @@ def _drop(one: _Watched) -> None:
     one.connection, one.is_asked = None, False
 
 
-def _connected(address: str, port: int) -> http.client.HTTPConnection:
+def _connected(address: str, port: int, tls: ssl.SSLContext | None) -> http.client.HTTPConnection:
     """Return a new connection; raises OSError.
 
     Not by the client, which resolves even numeric addresses: a worker that is forked meanwhile would inherit the resolver's lock.
@@ -176,6 +197,9 @@ def _connected(address: str, port: int) -> http.client.HTTPConnection:
     try:
         connection.sock.settimeout(CONNECT_TIMEOUT_S)
         connection.sock.connect((address, port))
+        if tls is not None:
+            connection.sock.settimeout(ANSWER_S)
+            connection.sock = tls.wrap_socket(connection.sock)
     except OSError:
         connection.close()
         raise

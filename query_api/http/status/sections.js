@@ -17,7 +17,7 @@ export const SECTIONS = {
 
   nodes: (data) =>
     table("Query nodes", [
-      { title: "node", cell: (row) => html`<a href=${row.url}>${row.node}</a>${orNothing(row.is_self, html` <span class="soft">(this one)</span>`)}` },
+      { title: "node", cell: (row) => html`${row.page_url ? html`<a href=${row.page_url}>${row.node}</a>` : row.node}${orNothing(row.is_self, html` <span class="soft">(this one)</span>`)}` },
       { title: "state", cell: (row) => mark(NODES[row.state] ?? "plain", row.state) },
       { title: "owns", isNumber: true, cell: (row) => plural(row.owned_partitions, "partition") },
       { title: "", isText: true, cell: (row) => row.reasons.join(" ") },

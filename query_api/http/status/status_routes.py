@@ -52,7 +52,7 @@ def status_blueprint(
     blueprint.register_blueprint(files_blueprint("page-files", "/page-files", PAGE_STYLE))
     page = (FOLDER / "status.html").read_text(encoding="utf-8")
     headers = page_headers(frame_ancestors)
-    node = {"node": settings.node.name, "url": settings.node.advertised_url}
+    node = {"node": settings.node.name, "url": settings.advertised_url}
     document = StatusDocument(node, sources(view), _folder(settings.store_dir))
 
     @blueprint.get("/")

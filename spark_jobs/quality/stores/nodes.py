@@ -144,7 +144,9 @@ class NodesStore(NodeReplicas):
         model, number = self._target.model.name, self._target.version.number
         left_out: list[str] = []
         with pq.ParquetWriter(path, schema) as writer:
-            for batch in stream_records(replica, model, number, self._stored.sample, self._wait_s):
+            for batch in stream_records(
+                replica, model, number, self._stored.sample, self._wait_s, self._client.tls
+            ):
                 chosen = random.sample(
                     range(len(batch)), min(ANSWERS - len(left_out), ANSWERS_OF_BATCH, len(batch))
                 )

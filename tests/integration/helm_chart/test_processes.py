@@ -54,17 +54,17 @@ def test_nodes_find_and_accept_each_other(name: str) -> None:
     assert query_nodes.node_settings(settings) == [settings]
     query_nodes.check(settings)
     assert settings.node.name == POD["POD_NAME"]
-    other = settings.node.advertised_url.replace("node-1", "node-7")
+    other = settings.advertised_url.replace("node-1", "node-7")
     assert other == f"http://{SERVICE}-node-7.{SERVICE}-nodes.prod.svc:5051"
     for part in ("node", "writer"):
-        rule = PeerRule.of_client(settings_of(name, pod(name, part)["containers"][0]).node)
+        rule = PeerRule.of_client(settings_of(name, pod(name, part)["containers"][0]))
         assert rule.refusal(other) is None
         assert rule.refusal("http://node.example:5051") is not None
 
 
 def test_nodes_accept_clients_probes_and_the_ingress() -> None:
     (node,) = pod("ingress", "node")["containers"]
-    accepts = AllowedHosts(settings_of("ingress", node).node).accepts
+    accepts = AllowedHosts(settings_of("ingress", node)).accepts
     clients = [SERVICE, f"{SERVICE}.prod", f"{SERVICE}.prod.svc", f"{SERVICE}.prod.svc.cluster.local"]
 
     assert all(accepts(f"{host}:5051") for host in clients)

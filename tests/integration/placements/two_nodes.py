@@ -159,7 +159,7 @@ def check_replicas(placed: TwoNodes) -> None:
         return found
 
     client = NodeClient(
-        settings.kafka.bootstrap_servers, PeerRule.of_client(settings.node), "balance", 1, "balance"
+        settings.kafka.bootstrap_servers, PeerRule.of_client(settings), "balance", 1, "balance"
     )
     try:
         found = client.replicas(READY_S)

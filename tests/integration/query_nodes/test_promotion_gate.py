@@ -71,7 +71,7 @@ def version_behind(nodes: NodeStack, number: int, stage: Stage, customer: str) -
     writer.flush()
     append(nodes, Version(number, stage, 1, writer.topic, "test", "now", run_id(number)))
     admin = admin_client(nodes.settings.kafka.bootstrap_servers)
-    peers = PeerRule.of_client(nodes.settings.node)
+    peers = PeerRule.of_client(nodes.settings)
     partitions = nodes.settings.topics.partitions
     try:
         wait_until(
@@ -210,7 +210,7 @@ def test_a_version_that_starts_later_lacks_nothing_that_it_skips(nodes: NodeStac
     with starting_at(nodes, 11, skipped=min(ends)):
         report_phase(nodes.settings, "balance/v11", "real time")
         found = reports(
-            admin_client(nodes.settings.kafka.bootstrap_servers), PeerRule.of_client(nodes.settings.node)
+            admin_client(nodes.settings.kafka.bootstrap_servers), PeerRule.of_client(nodes.settings)
         )
         held = [r for own in found.values() for r in own or () if r.version == 11 and r.is_held]
         assert {r.events_behind for r in held} == {ends[r.partition] - min(ends) for r in held}
@@ -242,7 +242,7 @@ def starting_at(nodes: NodeStack, number: int, skipped: int) -> Iterator[None]:
         ),
     )
     admin = admin_client(nodes.settings.kafka.bootstrap_servers)
-    peers = PeerRule.of_client(nodes.settings.node)
+    peers = PeerRule.of_client(nodes.settings)
 
     def is_loaded() -> bool:
         found = reports(admin, peers)

@@ -1,1 +1,1 @@
-"""Query nodes whose callers prove who they are."""
+"""Who gets in: callers, nodes, and clients of Kafka and the registry."""

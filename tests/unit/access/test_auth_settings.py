@@ -6,7 +6,7 @@ import pytest
 
 from include.errors import SettingsError
 from include.settings import Settings, settings_environment
-from query_api.access.listener import require_protection
+from query_api.listener import require_protection
 
 TOKENS = {
     "jwt_issuer": "https://login.example/",

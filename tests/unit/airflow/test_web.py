@@ -9,9 +9,8 @@ from threading import Thread
 from include.airflow.client import MAX_NOTE_CHARACTERS
 from include.airflow.web import PATH, read_model_labels, verdict_line, with_line
 from include.quality.report import Outcome, Verdict
+from include.settings import Settings
 
-# Nothing listens there.
-REPORTS_URL = "http://127.0.0.1:3"
 MODELS = [
     {
         "name": "balance",
@@ -46,9 +45,14 @@ def node(status: int = 200) -> Iterator[int]:
         server.server_close()
 
 
+def settings_with(*ports: int) -> Settings:
+    # Nothing listens at the URL of the reports.
+    return Settings.of(query_ports=ports, reports_url="http://127.0.0.1:3")
+
+
 def test_a_label_has_the_live_version_first() -> None:
     with node() as port:
-        found = read_model_labels(REPORTS_URL, (1, port), ("balance", "trend", "unknown"))
+        found = read_model_labels(settings_with(1, port), ("balance", "trend", "unknown"))
 
     assert found == {
         "balance": "balance (v2 live, v1 previous)",
@@ -57,12 +61,12 @@ def test_a_label_has_the_live_version_first() -> None:
 
 
 def test_without_a_node_there_are_no_labels() -> None:
-    assert read_model_labels(REPORTS_URL, (1, 2), ("balance",)) == {}
+    assert read_model_labels(settings_with(1, 2), ("balance",)) == {}
 
 
 def test_a_node_that_is_not_ready_is_passed_over() -> None:
     with node(status=503) as broken, node() as port:
-        found = read_model_labels(REPORTS_URL, (broken, port), ("balance",))
+        found = read_model_labels(settings_with(broken, port), ("balance",))
 
     assert found == {"balance": "balance (v2 live, v1 previous)"}
 

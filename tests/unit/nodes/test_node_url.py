@@ -9,10 +9,11 @@ from include.nodes.node_url import (
     PeerRule,
     is_loopback,
     is_unspecified,
+    local_node_urls,
     normal_host,
     reachable_url,
 )
-from include.settings import NodeSettings, Settings
+from include.settings import Settings
 
 PRIVATE = "10.0.0.7"
 
@@ -95,8 +96,8 @@ def test_an_entry_that_is_no_host_is_an_error(entry: str) -> None:
         HostList.parse(("a.example", entry), "FOLDLAKE_NODE_ALLOWED_HOSTS")
 
 
-def node(**values: object) -> NodeSettings:
-    return Settings.of(**{f"node_{name}": value for name, value in values.items()}).node
+def node(**values: object) -> Settings:
+    return Settings.of(**{f"node_{name}": value for name, value in values.items()})
 
 
 @pytest.mark.parametrize(
@@ -111,12 +112,19 @@ def test_a_url_has_a_host_and_a_port(url: str, host: str, port: int) -> None:
     assert NodeUrl.parse(url) == NodeUrl(host, port)
 
 
+def test_a_url_has_a_scheme() -> None:
+    assert NodeUrl.parse("https://node-1:5051") == NodeUrl("node-1", 5051, "https")
+    assert NodeUrl.parse("https://node-1").at_port(5152) == "https://node-1:5152"
+    assert NodeUrl.parse("https://node-1").port == 443
+
+
 @pytest.mark.parametrize(
     "url",
     [
         "",
         "node-1",
-        "https://node-1:5051",
+        "ftp://node-1:5051",
+        "HTTPS://node-1:5051",
         "http://node-1:5051/",
         "http://node-1:5051/path",
         "http://node-1:5051?query",
@@ -180,3 +188,37 @@ def test_a_url_that_no_node_can_have_is_an_error() -> None:
 def test_a_node_bound_to_one_address_is_reached_there() -> None:
     assert reachable_url(node(bind="fd00::1")) == NodeUrl("fd00::1", 5051)
     assert reachable_url(node(bind="10.0.0.7", port=6000)) == NodeUrl("10.0.0.7", 6000)
+
+
+def test_with_authentication_a_node_is_reached_by_tls_on_the_port_for_peers() -> None:
+    open_node = node(bind="0.0.0.0", url="https://node-1.example")
+    secured = open_node.changed(auth="keys", node_peer_port=5160)
+
+    assert open_node.advertised_url == "https://node-1.example"
+    assert secured.caller_url == "https://node-1.example"
+    assert secured.advertised_url == "https://node-1.example:5160"
+    assert node(bind="fd00::1").changed(auth="keys").advertised_url == "https://[fd00::1]:5151"
+
+
+def test_with_authentication_no_node_is_followed_without_tls() -> None:
+    rule = PeerRule.of_node(node().changed(auth="keys"))
+
+    assert rule.refusal("https://127.0.0.1:5152") is None
+    assert rule.refusal("http://127.0.0.1:5052") == "it is not https, and FOLDLAKE_AUTH is set"
+
+
+def test_jobs_on_this_machine_reach_the_embedded_nodes() -> None:
+    settings = Settings.of(query_ports=(5051, 5052))
+
+    assert local_node_urls(settings) == ("http://127.0.0.1:5051", "http://127.0.0.1:5052")
+    assert local_node_urls(settings.changed(tls_cert_file="/cert"))[0] == "https://127.0.0.1:5051"
+    assert local_node_urls(settings.changed(auth="keys")) == (
+        "https://127.0.0.1:5151",
+        "https://127.0.0.1:5152",
+    )
+
+
+def test_the_url_of_a_node_with_tls_for_callers_is_https() -> None:
+    assert node().changed(tls_cert_file="/cert").caller_url == "https://127.0.0.1:5051"
+    with pytest.raises(SettingsError, match="the node accepts https only: write https"):
+        reachable_url(node(url="http://node-1:5051").changed(tls_cert_file="/cert"))

@@ -40,7 +40,7 @@ def test_the_embedded_nodes_on_every_address_without_a_url(settings: Settings) -
 def test_the_embedded_nodes_have_the_host_of_the_url_and_their_own_port(settings: Settings) -> None:
     nodes = query_nodes.node_settings(settings.changed(node_url="http://node.example:1"))
 
-    assert [node.node.advertised_url for node in nodes] == [
+    assert [node.advertised_url for node in nodes] == [
         f"http://node.example:{port}" for port in settings.query_ports
     ]
 

@@ -32,7 +32,7 @@ class NodeReplicas:
         self._wait_s = settings.quality.wait_s
         self._client = NodeClient(
             settings.kafka.bootstrap_servers,
-            PeerRule.of_client(settings.node),
+            PeerRule.of_client(settings),
             model.name,
             target.version.number,
             model.declared_topic,

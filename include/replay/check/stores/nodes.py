@@ -59,7 +59,7 @@ class NodesStore(NodeReplicas):
         left_out: list[str] = []
         wanted = None if stored.keys is None else pa.array(stored.keys, pa.string())
         model, number = self._target.model.name, self._target.version.number
-        for batch in stream_records(replica, model, number, stored.sample, self._wait_s):
+        for batch in stream_records(replica, model, number, stored.sample, self._wait_s, self._client.tls):
             # Before they are decoded.
             found = batch if wanted is None else batch.filter(pc.is_in(batch.column("key"), wanted))
             keys, values = found.column("key").to_pylist(), found.column("value").to_pylist()

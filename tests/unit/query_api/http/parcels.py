@@ -119,7 +119,7 @@ class Node:
         self.beat()
         lookups = Lookups(LocalLookup(settings), Peers())
         router = LookupRouter(lookups, compile_lookups(catalog.apis, lookups), dict(rekeyed))
-        hosts = AllowedHosts(settings.node)
+        hosts = AllowedHosts(settings)
         credentials = Credentials.of(settings) if settings.auth.is_on else None
         feeds = ChangeFeeds(settings, lookups.local.state)
         self.app = create_app(settings, hosts, lookups, router, catalog, feeds, credentials)
@@ -132,7 +132,7 @@ class Node:
         at = time.time()
         partition = PartitionState(is_ready=True, confirmed_at=at, as_of=at)
         held = {1: VersionState(1, "live", "parcels.v1.changelog", {0: partition})}
-        url = self.settings.node.advertised_url
+        url = self.settings.advertised_url
         model = ModelState("parcels", "parcels", 1, 1, 1, held, frozenset({0}), owners={0: url})
         state = NodeState(self.settings.node.name, url, models={"parcels": model})
         node_state.write(self.settings.store_dir, replace(state, written_at=at))

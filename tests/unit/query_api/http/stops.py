@@ -90,7 +90,7 @@ class StopsNode:
         catalog = load_catalog(self.settings.declaration_folders)
         lookups = Lookups(LocalLookup(self.settings), Peers())
         router = LookupRouter(lookups, compile_lookups(catalog.apis, lookups))
-        hosts = AllowedHosts(self.settings.node)
+        hosts = AllowedHosts(self.settings)
         feeds = ChangeFeeds(self.settings, lookups.local.state)
         self.app = create_app(self.settings, hosts, lookups, router, catalog, feeds)
         self.client = Client(FastPath(router, hosts, self.app.wsgi_app))
@@ -115,7 +115,7 @@ class StopsNode:
 
     def publish(self, live: int = 1, versions: tuple[int, ...] = (1,)) -> None:
         """Publish the node's state, with this live version of the stops, as its materializer does every second."""
-        url = self.settings.node.advertised_url
+        url = self.settings.advertised_url
         models = {
             name: self._model(name, url, number, of_model)
             for name, number, of_model in (("stops", live, versions), ("fees", 1, (1,)))

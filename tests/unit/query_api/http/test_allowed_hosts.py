@@ -8,7 +8,7 @@ from query_api.http.request_checks import AllowedHosts
 
 
 def hosts(**values: object) -> AllowedHosts:
-    return AllowedHosts(Settings.of(**{f"node_{name}": value for name, value in values.items()}).node)
+    return AllowedHosts(Settings.of(**{f"node_{name}": value for name, value in values.items()}))
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def test_an_error_page_has_one_cache_control(node: StopsNode) -> None:
 
 def test_a_node_accepts_no_host_that_a_target_names(node: StopsNode) -> None:
     # The server hands a foreign authority on as Host if the request has no such header.
-    hosts = AllowedHosts(node.settings.node)
+    hosts = AllowedHosts(node.settings)
 
     assert not hosts.accepts("user@127.0.0.1:5051")
     assert not hosts.accepts("127.0.0.1,other.host")

@@ -74,7 +74,7 @@ def stored(settings: Settings, model: ReadModel, schema_id: int, records: dict[s
 
 
 def state_of(settings: Settings, name: str, owner: str | None = None, *, is_ready: bool = True) -> ModelState:
-    url = settings.node.advertised_url
+    url = settings.advertised_url
     partitions = {0: PartitionState(is_ready=is_ready)} if owner is None else {}
     versions = {1: VersionState(1, "live", f"{name}.v1.changelog", partitions)}
     owned = frozenset({0}) if owner is None else frozenset()
@@ -87,12 +87,12 @@ def client(settings: Settings, parcels: ModelState) -> Client:
     stored(settings, models["scans"], 7, {key: {"scans": 3} for key in ("a", "b", "c")})
     stored(settings, models["parcels"], 8, {"a": {"place": 'a "depot"', "fee": Decimal("-1.250")}})
     states = {"scans": state_of(settings, "scans"), "parcels": parcels}
-    node = NodeState(settings.node.name, settings.node.advertised_url, models=states)
+    node = NodeState(settings.node.name, settings.advertised_url, models=states)
     node_state.write(settings.store_dir, replace(node, written_at=time.time()))
     lookups = Lookups(LocalLookup(settings), Peers())
     catalog = load_catalog(settings.declaration_folders)
     router = LookupRouter(lookups, compile_lookups(catalog.apis, lookups))
-    hosts = AllowedHosts(settings.node)
+    hosts = AllowedHosts(settings)
     feeds = ChangeFeeds(settings, lookups.local.state)
     app = create_app(settings, hosts, lookups, router, catalog, feeds)
     return Client(FastPath(router, hosts, app.wsgi_app))

@@ -70,7 +70,7 @@ class NodeFiles:
         partition = PartitionState(is_ready=True, confirmed_at=at, as_of=at)
         stored = dict.fromkeys(range(partitions), partition)
         held = {n: VersionState(n, "live", f"balance.v{n}.changelog", stored) for n in versions}
-        url = self._settings.node.advertised_url
+        url = self._settings.advertised_url
         is_owner = is_owner and owner is None
         owners = dict.fromkeys(stored, url if is_owner else owner)
         model = ModelState(

@@ -35,7 +35,7 @@ def test_only_a_partitioned_read_model_is_asked_from_the_owner(
     is_local = placement is not Placement.PARTITIONED
     assert isinstance(found, LocalAnswer if is_local else PeerResponse)
     assert len(owner.hops) == (0 if is_local else 1)
-    here = settings.node.advertised_url
+    here = settings.advertised_url
     itself, other = (here, None), (owner.url, HOP_OWNER)
     assert list(attempts(location)) == ([itself, other] if is_local else [other, itself])
 

@@ -47,7 +47,7 @@ def present(settings: Settings) -> Iterator[StoreDirectory]:
 def test_a_new_process_changes_nothing_until_the_present_one_has_ended(
     settings: Settings, present: StoreDirectory
 ) -> None:
-    before = NodeState(settings.node.name, settings.node.advertised_url, written_at=time.time())
+    before = NodeState(settings.node.name, settings.advertised_url, written_at=time.time())
     node_state.write(settings.store_dir, before)
     materializer = Materializer(settings)
     materializer.observe()
@@ -118,7 +118,7 @@ def test_readiness_survives_a_short_restart(
     written_at = time.time() - age_s
     node_state.write(
         settings.store_dir,
-        NodeState(settings.node.name, settings.node.advertised_url, models=models, written_at=written_at),
+        NodeState(settings.node.name, settings.advertised_url, models=models, written_at=written_at),
     )
 
     materializer = Materializer(settings)

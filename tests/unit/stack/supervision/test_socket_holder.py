@@ -242,3 +242,26 @@ def test_each_worker_has_its_own_socket() -> None:
     assert {one.getsockname()[1] for one in sockets} == {port}
     for one in sockets:
         one.close()
+
+
+def test_sigusr1_replaces_the_server_by_one_with_the_same_description(held: HeldServer) -> None:
+    (before,) = held.servers()
+    with held.connections():
+        held.process.send_signal(signal.SIGUSR1)
+        wait_until(lambda: before not in held.servers(), "it is replaced", TIMEOUT_S)
+        wait_until(lambda: len(held.servers()) == 1, "one server is left", TIMEOUT_S)
+
+    assert set(held.responses) == {"old"}
+
+
+def test_a_request_is_served_after_sigusr1(held: HeldServer, tmp_path: Path) -> None:
+    held.request(described(tmp_path, "new"), "1")
+    assert held.error("1") == ""
+    (before,) = held.servers()
+
+    held.process.send_signal(signal.SIGUSR1)
+    wait_until(lambda: before not in held.servers(), "it is replaced", TIMEOUT_S)
+    held.request(described(tmp_path, "newest"), "2")
+
+    assert held.error("2") == ""
+    assert response(held.port) == "newest"
