@@ -7,19 +7,20 @@ Times end in `_s` (seconds), `_ms` or `_h`, sizes in `_bytes` or `_mb`. `.env.ex
 from include.settings.choices import CheckEngine, Placement
 from include.settings.groups import (
     AirflowSettings,
-    KafkaSettings,
     LakeSettings,
     NodeSettings,
     QualitySettings,
     RebuildSettings,
     RedisSettings,
-    RegistrySettings,
     RetentionSettings,
     StreamSettings,
     TopicSettings,
 )
+from include.settings.kafka import KafkaConnection, KafkaSettings
+from include.settings.registry import RegistryConnection, RegistrySettings
 from include.settings.settings import (
     CHECKOUT,
+    SECRETS,
     VARIABLES,
     Settings,
     serving_environment,
@@ -31,10 +32,12 @@ from include.settings.variables import PREFIX, WRITTEN_SETTINGS, written_setting
 __all__ = [
     "CHECKOUT",
     "PREFIX",
+    "SECRETS",
     "VARIABLES",
     "WRITTEN_SETTINGS",
     "AirflowSettings",
     "CheckEngine",
+    "KafkaConnection",
     "KafkaSettings",
     "LakeSettings",
     "NodeSettings",
@@ -42,6 +45,7 @@ __all__ = [
     "QualitySettings",
     "RebuildSettings",
     "RedisSettings",
+    "RegistryConnection",
     "RegistrySettings",
     "RetentionSettings",
     "Settings",

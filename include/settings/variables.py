@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 from include.errors import SettingsError
-from include.settings.groups import SettingsGroup
+from include.settings.base import SettingsGroup
 
 PREFIX = "FOLDLAKE_"
 # Ends the name of a variable that has the path of a file with the value.
@@ -78,7 +78,13 @@ def variable_warnings(variables: Iterable[str], env_file: Path | None) -> Iterat
     for source, location in zip(_sources(env_file), ("the environment", str(env_file)), strict=True):
         for full_name in sorted(source):
             name, ending = full_name.removesuffix(FILE), FILE if full_name.endswith(FILE) else ""
-            if not name.startswith(PREFIX) or name in known or name.startswith(NOT_SETTINGS):
+            # The value of some settings is itself the path of a file.
+            if (
+                full_name in known
+                or not name.startswith(PREFIX)
+                or name in known
+                or name.startswith(NOT_SETTINGS)
+            ):
                 continue
             if (new := renamed.get(name)) is None:
                 closest = get_close_matches(name, [*known, *renamed], n=1, cutoff=0.8)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from include.nodes.routing_table import GROUP
-from include.settings import NodeSettings
+from include.settings import KafkaConnection, NodeSettings
 from query_api.errors import FencedError
 
 # Three heartbeats fit into the shortest session timeout that a broker allows by default (6 s).
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 class Membership:
     """Joins the group and keeps `assigned` up to date. One thread calls `run_once` in a loop."""
 
-    def __init__(self, bootstrap_servers: str, node: NodeSettings, on_change: Callable[[], None]) -> None:
+    def __init__(self, kafka: KafkaConnection, node: NodeSettings, on_change: Callable[[], None]) -> None:
         self._on_change = on_change
         self._topics: frozenset[str] = frozenset()
         self.assigned: frozenset[tuple[str, int]] = frozenset()
@@ -35,7 +35,7 @@ class Membership:
         self._change_at_s = 0.0
         self._consumer = Consumer(
             {
-                "bootstrap.servers": bootstrap_servers,
+                **kafka.client_settings,
                 "group.id": GROUP,
                 # A restart within the session timeout gets its partitions back without a rebalance.
                 "group.instance.id": node.name,

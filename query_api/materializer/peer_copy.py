@@ -23,7 +23,7 @@ from include.nodes.peers import PeerDownError, Peers
 from include.nodes.record_client import PartitionReplica, ReplicaUnavailableError
 from include.nodes.record_requests import NO_SAMPLING
 from include.nodes.routing_table import RoutingTable, routing_table
-from include.settings import NodeSettings, Settings
+from include.settings import KafkaConnection, NodeSettings, Settings
 from include.waiting import wait_for
 from query_api.errors import FollowingStoppedError, StoreFullError
 from query_api.store.base import Binding, Change, ChangelogPosition, StoreWriter
@@ -77,10 +77,10 @@ class PeerCopy:
         self._model, self._version, self._binding = version
         self._topic = self._binding.topic
         self.records = 0
-        self._registry = SchemaRegistry(settings.registry.url)
+        self._registry = SchemaRegistry(settings.registry.connection)
         self._consumer, self._is_stopped = consumer, is_stopped
-        servers, node = settings.kafka.bootstrap_servers, settings.node
-        self._reports = reports or (lambda: _peer_reports(servers, node, is_stopped))
+        kafka, node = settings.kafka_connection, settings.node
+        self._reports = reports or (lambda: _peer_reports(kafka, node, is_stopped))
 
     def fill(self, store: StoreWriter, partitions: AbstractSet[int]) -> None:
         """Copy as many of these partitions as a peer has, each as a whole, into a store that has none.
@@ -170,11 +170,11 @@ def changes_of(batch: "pa.RecordBatch") -> list[Change]:
 
 
 def _peer_reports(
-    bootstrap_servers: str, node: NodeSettings, is_stopped: Callable[[], bool]
+    kafka: KafkaConnection, node: NodeSettings, is_stopped: Callable[[], bool]
 ) -> Iterable[PartitionReport]:
     """Yield the reports of all other nodes; of one that does not respond, none."""
     try:
-        admin, rule = admin_client(bootstrap_servers), PeerRule.of_node(node)
+        admin, rule = admin_client(kafka), PeerRule.of_node(node)
         routing = wait_for(
             lambda: RoutingTable() if is_stopped() else routing_table(admin, ROUTING_TIMEOUT_S, rule),
             timeout_s=ROUTING_TIMEOUT_S,
