@@ -119,6 +119,11 @@ def _contradictions(kafka: KafkaSettings) -> Iterator[str]:
 EMBEDDED = KafkaSettings()
 
 
+def kafka_secrets_path(home: Path) -> Path:
+    """Return the file with the secrets of Java's clients."""
+    return home / "run" / "kafka.properties"
+
+
 @dataclass(frozen=True)
 class KafkaConnection:
     """The brokers, and how clients connect to them. Its text is that of the servers, without a secret.

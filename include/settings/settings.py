@@ -25,7 +25,7 @@ from include.settings.groups import (
     StreamSettings,
     TopicSettings,
 )
-from include.settings.kafka import KafkaConnection, KafkaSettings
+from include.settings.kafka import KafkaConnection, KafkaSettings, kafka_secrets_path
 from include.settings.registry import RegistrySettings
 from include.settings.systems import require_systems, system_folder, systems_of_home
 from include.settings.variables import PREFIX, VariableSource, variable_warnings, variables_of
@@ -103,9 +103,7 @@ class Settings(BaseSettings):
     @property
     def kafka_connection(self) -> KafkaConnection:
         """How clients connect to Kafka."""
-        return KafkaConnection(
-            self.kafka.bootstrap_servers, self.kafka, self.home / "run" / "kafka.properties"
-        )
+        return KafkaConnection(self.kafka.bootstrap_servers, self.kafka, kafka_secrets_path(self.home))
 
     @property
     def enabled_systems(self) -> tuple[str, ...]:

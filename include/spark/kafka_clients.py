@@ -4,6 +4,8 @@ Kafka's own provider of configuration values reads the file when a client starts
 argument contains a secret. On a cluster, the workers read the file at the same path: it must be there.
 """
 
+import threading
+
 from include.errors import SettingsError
 from include.files import PRIVATE_FILE, write_atomically
 from include.settings import KafkaConnection
@@ -13,6 +15,8 @@ MODULES = "org.apache.kafka.common.security"
 JAAS = "sasl.jaas.config"
 CERTIFICATE, KEY = "ssl.keystore.certificate.chain", "ssl.keystore.key"
 PROVIDER = "org.apache.kafka.common.config.provider.FileConfigProvider"
+# Several threads of a driver start queries.
+_WRITING = threading.Lock()
 LOGIN_MODULES = {
     SaslMechanism.PLAIN: f"{MODULES}.plain.PlainLoginModule",
     SaslMechanism.SCRAM_SHA_256: f"{MODULES}.scram.ScramLoginModule",
@@ -85,8 +89,9 @@ def _from_file(kafka: KafkaConnection, secrets: dict[str, str]) -> dict[str, str
             "Java's clients read Kafka's secrets from a file in FOLDLAKE_HOME, whose path must not contain `:` or `}`: set another FOLDLAKE_HOME."
         )
     content = "".join(f"{name}={_property(value)}\n" for name, value in secrets.items())
-    if not path.exists() or path.read_text(encoding="utf-8") != content:
-        write_atomically(path, content, mode=PRIVATE_FILE)
+    with _WRITING:
+        if not path.exists() or path.read_text(encoding="utf-8") != content:
+            write_atomically(path, content, mode=PRIVATE_FILE)
     references = {name: f"${{file:{path}:{name}}}" for name in secrets}
     return {"config.providers": "file", "config.providers.file.class": PROVIDER, **references}
 
