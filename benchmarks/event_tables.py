@@ -103,7 +103,7 @@ def measure_large(spark: SparkSession, settings: Settings, events: int, small: i
     print(
         f"comparison with the log   {timed(lambda: compare_with_log(settings, table)):.1f} s: {compare_with_log(settings, table)}"
     )
-    topic = topic_state(settings.kafka.bootstrap_servers, BALANCE.source_topic)
+    topic = topic_state(settings.kafka_connection, BALANCE.source_topic)
     assert topic is not None
     sources: dict[str, Callable[[], DataFrame]] = {
         "Kafka": lambda: replayed_events(

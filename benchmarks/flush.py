@@ -33,10 +33,10 @@ class Writer:
         self.acknowledged = 0
         self.waits_ms: list[float] = []
         self.rates: list[float] = []
-        self._bootstrap = settings.kafka.bootstrap_servers
+        self._kafka = settings.kafka_connection
         self._producer = Producer(
             {
-                "bootstrap.servers": self._bootstrap,
+                **self._kafka.client_settings,
                 "enable.idempotence": True,
                 "linger.ms": 0,
                 "queue.buffering.max.messages": 1_000_000,
@@ -62,7 +62,7 @@ class Writer:
 
     def count_on_log(self) -> int:
         """Return how many records the topic has."""
-        consumer = Consumer({"bootstrap.servers": self._bootstrap, "group.id": "flush-benchmark"})
+        consumer = Consumer({**self._kafka.client_settings, "group.id": "flush-benchmark"})
         ends = [
             consumer.get_watermark_offsets(TopicPartition(self.topic, partition))[1]
             for partition in range(PARTITIONS)
@@ -93,7 +93,7 @@ def main() -> None:
     with temporary_stack(("kafka",)) as settings:
         print_environment(settings)
         print(f"disk      {file_system(Path(tempfile.gettempdir()))}")
-        admin = admin_client(settings.kafka.bootstrap_servers)
+        admin = admin_client(settings.kafka_connection)
         for topic, flush_messages in TOPICS.items():
             ensure_topics(admin, source_topics(topic, PARTITIONS, flush_messages=flush_messages), 1)
         writers = [Writer(settings, topic) for topic in TOPICS]

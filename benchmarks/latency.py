@@ -121,7 +121,7 @@ class Load:
             self._match()
 
     def _produce(self, seconds: int) -> None:
-        producer = low_latency_producer(self._settings.kafka.bootstrap_servers)
+        producer = low_latency_producer(self._settings.kafka_connection)
         began_s = time.time()
         for index in range(self._events_per_s * seconds):
             ahead_s = began_s + index / self._events_per_s - time.time()
@@ -148,7 +148,7 @@ class Load:
     def _observe(self) -> None:
         consumer = Consumer(
             {
-                "bootstrap.servers": self._settings.kafka.bootstrap_servers,
+                **self._settings.kafka_connection.client_settings,
                 "group.id": "latency-observer",
                 "enable.auto.commit": False,
                 "fetch.wait.max.ms": 100,
@@ -198,7 +198,7 @@ class Probes:
 
     def _probe_all(self, done: threading.Event, index: int) -> None:
         settings = self._settings
-        producer = low_latency_producer(settings.kafka.bootstrap_servers)
+        producer = low_latency_producer(settings.kafka_connection)
         connections = {port: NodeConnection(port) for port in settings.query_ports}
         turn = index
         while not done.wait(self._threads / self._per_s):

@@ -83,7 +83,7 @@ def measure_secured(settings: Settings, questions: list[tuple[str, str]], second
     create(settings.home, {"callers": "127.0.0.1"})
     certificate, private = certificate_path(settings.home, "callers"), key_path(settings.home, "callers")
     key, secret = create_key("benchmark", frozenset({Scope.READ}))
-    KeyTopic(settings.kafka.bootstrap_servers, 1).change(lambda _: [key])
+    KeyTopic(settings.kafka_connection, 1).change(lambda _: [key])
     open_ = settings.changed(placements=(f"{READ_MODEL.name}=replicated",))
     encrypted = open_.changed(tls_cert_file=certificate, tls_key_file=private)
     ca = str(certificate_path(settings.home, CA))
@@ -133,12 +133,12 @@ def measure_hydration(settings: Settings, customers: int) -> None:
     """Read the whole changelog into an empty store, like a node that has lost its store."""
     with tempfile.TemporaryDirectory(dir=settings.home) as directory:
         store = load_backend(settings).open_writer(Path(directory), settings.topics.partitions)
-        consumer = changelog_consumer(settings.kafka.bootstrap_servers, "benchmark")
+        consumer = changelog_consumer(settings.kafka_connection, "benchmark")
         follower = ChangelogFollower(
             f"{READ_MODEL.name}.v1.changelog",
             store,
             consumer,
-            SchemaRegistry(settings.registry.url),
+            SchemaRegistry(settings.registry.connection),
             release_grace_s=0,
             previously_ready={},
             on_change=lambda: None,
@@ -249,7 +249,7 @@ def _lookup_line(name: str, run: LookupRun) -> str:
 
 def measure_freshness(settings: Settings, writer: ChangelogWriter, owned: dict[int, int]) -> None:
     """Append a record, and look it up on its owner until it is served."""
-    producer = low_latency_producer(settings.kafka.bootstrap_servers)
+    producer = low_latency_producer(settings.kafka_connection)
     connections = {port: NodeConnection(port) for port in owned.values()}
     milliseconds = []
     for number in range(1, FRESHNESS_PROBES + 1):

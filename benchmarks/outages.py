@@ -64,7 +64,7 @@ class Pulse:
     def _observe(self) -> None:
         consumer = Consumer(
             {
-                "bootstrap.servers": self._settings.kafka.bootstrap_servers,
+                **self._settings.kafka_connection.client_settings,
                 "group.id": "pulse",
                 "enable.auto.commit": False,
                 "fetch.wait.max.ms": 20,

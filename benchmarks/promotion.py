@@ -183,7 +183,7 @@ class Switch:
 
 def newest_record_s(settings: Settings) -> float:
     """Return the Unix time of the registry's newest record in seconds."""
-    consumer = log_consumer(settings.kafka.bootstrap_servers)
+    consumer = log_consumer(settings.kafka_connection)
     try:
         return max(m.timestamp()[1] for m in read_tail(consumer, VERSION_REGISTRY_TOPIC, 0)) / 1000
     finally:

@@ -105,7 +105,7 @@ def write_versions(settings: Settings, number: int) -> None:
         for n in range(1, number + 1)
     ]
     live = replace(version, number=number + 1, changelog_topic=f"{MODEL}.v{number + 1}.changelog")
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka_connection) as registry:
         registry.ensure_topic()
         registry.compare_and_set(replace(first, versions=(*ended, live)), 0)
     for each in (*ended, live):
@@ -147,7 +147,7 @@ def show(when: str, settings: Settings) -> float:
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         rows = ", ".join(f"{count_rows(connection, table):,} {table}" for table in TABLES)
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka_connection) as registry:
         record = registry.read()[MODEL]
     print(f"\n{when}")
     print(f"  database        {database.stat().st_size / MEGABYTE:>10,.1f} MB  {rows}")
@@ -195,7 +195,7 @@ def check(settings: Settings, runs: int) -> None:
     expected = runs * settings.retention.airflow_h / 24 / DAYS
     # The benchmark itself takes some minutes, in which runs become old enough.
     assert abs(left - expected) <= max(3, expected / 100), f"{left} runs are left, not about {expected:.0f}"
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka_connection) as registry:
         live = registry.read()[MODEL].live
     assert live is not None
     files, _ = usage([Path(checkpoint_path(settings.checkpoints, MODEL, live.number))])

@@ -56,7 +56,7 @@ def _read(settings: "Settings", topic: str, newest: int) -> "list[DeadLetters]":
     topics = sorted(load_catalog(settings.declaration_folders).source_topics)
     found = []
     for name in [topic] if topic else topics:
-        of_topic = read_dead_letters(settings.kafka.bootstrap_servers, name, newest)
+        of_topic = read_dead_letters(settings.kafka_connection, name, newest)
         if of_topic is None and name not in topics:
             raise SettingsError(f"No topic {name}.dead-letter exists. Source topics: {', '.join(topics)}.")
         # The driver creates the topic at its first start.

@@ -115,7 +115,7 @@ def run_balances() -> None:
     comparisons = compare(console, settings, expected_accounts(baskets.events, ledger))
     if any(comparison.differences for comparison in comparisons):
         # More events may have been sent since the log was read.
-        ledger = read_ledger(settings.kafka.bootstrap_servers, settings.registry.url, TOPIC)
+        ledger = read_ledger(settings.kafka_connection, settings.registry.connection, TOPIC)
         comparisons = compare(console, settings, expected_accounts(baskets.events, ledger))
     console.print(result_table(expected_accounts(baskets.events), ledger.others, comparisons))
     differences = [difference for comparison in comparisons for difference in comparison.differences]

@@ -94,7 +94,7 @@ def list_keys(
     from include.settings import Settings
 
     settings, now = Settings(), datetime.now(UTC)
-    found = KeyTopic(settings.kafka.bootstrap_servers, settings.topics.replication_factor).read()
+    found = KeyTopic(settings.kafka_connection, settings.topics.replication_factor).read()
     keys = [key for key in found.values() if everything or key.is_valid(now)]
     keys.sort(key=lambda key: (key.name, key.created_at))
     if as_json:
@@ -205,7 +205,7 @@ def _changes(settings: "Settings") -> "KeyChanges":
     from include.access.key_changes import KeyChanges
     from include.access.key_topic import KeyTopic
 
-    topic = KeyTopic(settings.kafka.bootstrap_servers, settings.topics.replication_factor)
+    topic = KeyTopic(settings.kafka_connection, settings.topics.replication_factor)
     return KeyChanges(topic, AuditLog(settings.home), operator_name())
 
 

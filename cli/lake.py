@@ -45,22 +45,22 @@ def run(
 
     settings = Settings()
     # The tables can be read without Kafka; only the lag is then unknown.
-    servers = settings.kafka.bootstrap_servers if is_up(settings, KAFKA) else None
+    kafka = settings.kafka_connection if is_up(settings, KAFKA) else None
     catalog = load_lake_catalog(settings)
     catalog.require_table(name)
     found: dict[str, ReadModelStatus | EventTableStatus | None] = {
-        one: read_model_status(settings.lake_root, servers, model, newest)
+        one: read_model_status(settings.lake_root, kafka, model, newest)
         for one, model in catalog.models.items()
         if name in {"", one}
     }
     found |= {
-        one: event_table_status(settings.lake_root, servers, table, newest)
+        one: event_table_status(settings.lake_root, kafka, table, newest)
         for one, table in catalog.event_tables.items()
         if name in {"", one}
     }
-    if servers is None:
+    if kafka is None:
         print(
-            f"Kafka does not answer at {settings.kafka.bootstrap_servers}: how far the tables are behind is unknown. `./foldlake up` starts "
+            f"Kafka does not answer at {settings.kafka_connection}: how far the tables are behind is unknown. `./foldlake up` starts "
             "the stack.",
             file=sys.stderr,
         )

@@ -131,7 +131,7 @@ def _now(settings: "Settings", request: "CheckRequest") -> str:
     from include.versions.registry import VersionRegistry
     from stack.launchers.direct_submit import run_check
 
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka_connection) as registry:
         checked_version(registry.read().get(request.read_model), request)
     name = f"now-{datetime.now(UTC):%Y-%m-%dT%H-%M-%S}-{request.read_model}"
     run_check(settings, replace(request, run_id=name))

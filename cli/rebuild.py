@@ -179,9 +179,9 @@ def rebuild_run(settings: "Settings", conf: dict[str, Any], topic: str = "") -> 
     rebuilt = rebuilt_topic(catalog, topic) if topic else None
     request = rebuild_request(conf, catalog.models, settings.rebuild.grace_h, rebuilt)
     require_up(settings, (KAFKA, AIRFLOW))
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka_connection) as registry:
         records = registry.read()
-    starts = requested_starts(settings.kafka.bootstrap_servers, records, catalog.models, request)
+    starts = requested_starts(settings.kafka_connection, records, catalog.models, request)
     permitted_transitions(records, settings.stream, catalog.models, request, starts)
     plan = rebuild_plan(request.read_models, topic)
     stages = planned_stages(plan, request, records)

@@ -78,7 +78,7 @@ def _reset(
     from cli.rebuild import follow_promotion, rebuild_run
     from include.versions.registry import VersionRegistry, record_of
 
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka_connection) as registry:
         live = record_of(registry, read_model).live
     conf |= {
         "read_model": read_model,

@@ -47,7 +47,7 @@ def run(
     catalog = load_catalog(settings.declaration_folders)
     request = rollback_request(conf, catalog.models)
     # Chosen now: by the time Airflow starts the run, the previously live version may be another one.
-    conf["version"] = version = choose_rollback(settings.kafka.bootstrap_servers, request, requested_at)
+    conf["version"] = version = choose_rollback(settings.kafka_connection, request, requested_at)
     if force and (lacking := look_at_gate(settings, catalog, read_model, version)).missing:
         console.print(f"[yellow]v{version} lacks:[/yellow]", end=" ")
         console.print(str(lacking), highlight=False, markup=False, soft_wrap=True)

@@ -32,7 +32,7 @@ def run(
     from include.settings import Settings
     from include.versions.registry import VersionRegistry
 
-    with VersionRegistry(Settings().kafka.bootstrap_servers) as registry:
+    with VersionRegistry(Settings().kafka_connection) as registry:
         records = registry.read()
     if as_json:
         print(json.dumps({name: asdict(record) for name, record in records.items()}, indent=2))

@@ -12,7 +12,7 @@ from include.files import file_lock
 from include.kafka.events import Event, EventSerializer, event_key
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.topics import admin_client, ensure_topics, source_topics
-from include.settings import Settings
+from include.settings import KafkaConnection, Settings
 
 FLUSH_TIMEOUT_S = 60.0
 # Delivery reports are handled after this many events; the producer's own queue holds 100,000 records.
@@ -52,9 +52,9 @@ def append_missing(
         KafkaUnavailableError: the broker did not acknowledge an event.
     """
     on_acknowledged(present)
-    serializer = EventSerializer(SchemaRegistry(settings.registry.url), topic)
+    serializer = EventSerializer(SchemaRegistry(settings.registry.connection), topic)
     deliveries = _Deliveries(present, on_acknowledged)
-    producer = event_producer(settings.kafka.bootstrap_servers)
+    producer = event_producer(settings.kafka_connection)
     appended = 0
     for number, event in enumerate(events):
         value, time_ms = serializer.serialize(event), record_time_ms(event)
@@ -75,16 +75,16 @@ def append_missing(
 
 def ensure_source_topic(settings: Settings, topic: str) -> None:
     """Create a source topic and its dead-letter topic if they do not exist. Raises KafkaUnavailableError."""
-    admin = admin_client(settings.kafka.bootstrap_servers, log_level=0)
+    admin = admin_client(settings.kafka_connection, log_level=0)
     topics = source_topics(topic, settings.topics.partitions, flush_messages=settings.topics.flush_messages)
     ensure_topics(admin, topics, settings.topics.replication_factor)
 
 
-def event_producer(bootstrap_servers: str) -> Producer:
+def event_producer(kafka: KafkaConnection) -> Producer:
     """Return an idempotent producer with the Java client's partitioner."""
     return Producer(
         {
-            "bootstrap.servers": bootstrap_servers,
+            **kafka.client_settings,
             "acks": "all",
             "enable.idempotence": True,
             "partitioner": "murmur2_random",

@@ -40,15 +40,15 @@ def create_table(
 
 def messages(settings: Settings, topic: str) -> Iterator[Message]:
     """Yield every record of a topic, one partition after the other; none if it does not exist. Raises KafkaUnavailableError."""
-    admin = admin_client(settings.kafka.bootstrap_servers, log_level=0)
+    admin = admin_client(settings.kafka_connection, log_level=0)
     partitions = partition_count(admin, topic) or 0
-    with closing(log_consumer(settings.kafka.bootstrap_servers)) as consumer:
+    with closing(log_consumer(settings.kafka_connection)) as consumer:
         for partition in range(partitions):
             yield from read_tail(consumer, topic, partition)
 
 
 def record_count(settings: Settings, topic: str) -> int:
     """Return the number of records on a topic without retention; 0 if it does not exist. Raises KafkaUnavailableError."""
-    partitions = partition_count(admin_client(settings.kafka.bootstrap_servers, log_level=0), topic) or 0
-    with closing(log_consumer(settings.kafka.bootstrap_servers)) as consumer:
+    partitions = partition_count(admin_client(settings.kafka_connection, log_level=0), topic) or 0
+    with closing(log_consumer(settings.kafka_connection)) as consumer:
         return sum(end_offsets(consumer, topic, partitions))

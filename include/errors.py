@@ -1,5 +1,22 @@
 """The base class of Foldlake's errors, and the errors that several packages raise."""
 
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
+
+# The client repeats what is refused more often than this.
+REMEMBERED_S = 60.0
+REFUSED = frozenset({"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "_SSL"})
+CHECK_LOGIN = (
+    "Hint: check FOLDLAKE_KAFKA_SECURITY_PROTOCOL, FOLDLAKE_KAFKA_SASL_MECHANISM, FOLDLAKE_KAFKA_SASL_USERNAME, "
+    "FOLDLAKE_KAFKA_SASL_PASSWORD and FOLDLAKE_KAFKA_SSL_CA_FILE, and the user at the brokers."
+)
+CHECK_RIGHTS = "Hint: grant Foldlake's user the rights that docs/operations.md lists."
+# In the text of each error of a broker about a missing right.
+UNAUTHORIZED = "uthorization failed"
+
 
 class FoldlakeError(Exception):
     """An expected failure; the message states what failed, why, and the next step."""
@@ -26,8 +43,33 @@ class RegistryUnavailableError(FoldlakeError):
     retry_after_s: float = 0.0
 
 
+class _NewestRefusal:
+    """Why the brokers have refused a client of this process, and when. A client that cannot authenticate repeats it: only its callback says why."""
+
+    text = ""
+    at_s = 0.0
+
+
+def note_refusal(error: "KafkaError") -> None:
+    """Remember an error that a client reports, if it is a refusal: for a client's `error_cb`."""
+    if error.name() in REFUSED:
+        _NewestRefusal.text, _NewestRefusal.at_s = error.str(), time.monotonic()
+
+
+def refusal_hint(message: str) -> str:
+    """Return the reason and the remedy of a failed request with this message, if the brokers have refused it; else an empty text."""
+    if UNAUTHORIZED in message:
+        return f" {CHECK_RIGHTS}"
+    if _NewestRefusal.text and time.monotonic() - _NewestRefusal.at_s < REMEMBERED_S:
+        return f" The brokers refuse this client: {_NewestRefusal.text}. {CHECK_LOGIN}"
+    return ""
+
+
 class KafkaUnavailableError(FoldlakeError):
-    """The brokers do not respond within the timeout."""
+    """The brokers do not respond within the timeout, or refuse the request; then the message says so."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"{message}{refusal_hint(message)}")
 
 
 class RevisionConflictError(FoldlakeError):

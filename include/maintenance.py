@@ -121,7 +121,7 @@ def forget_ended_versions(settings: Settings, kept: int) -> list[str]:
     A version with leftovers stays until the DAG `retirement` has removed these.
     """
     lines = []
-    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
+    with VersionRegistry(settings.kafka_connection, settings.topics.replication_factor) as registry:
         for record in registry.read().values():
             numbers = frozenset(
                 number

@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 
 import httpx
+from pydantic import SecretStr
 
 from include.http_replies import BUSY, retry_after_s
 
@@ -16,7 +17,7 @@ TIMEOUT_S = 10.0
 SHORTEST_WAIT_S, LONGEST_WAIT_S = 1.0, 10.0
 
 
-def post_alert(webhook_url: str, body: Mapping[str, object]) -> bool:
+def post_alert(webhook_url: SecretStr, body: Mapping[str, object]) -> bool:
     """POST an alert, whose `text` is one line, as chat systems display it; do nothing if the URL is empty.
 
     A busy webhook, or one that does not respond in time, gets it once more. Returns False, and logs the reason without the URL, if the
@@ -34,10 +35,12 @@ def post_alert(webhook_url: str, body: Mapping[str, object]) -> bool:
     return not problem
 
 
-def _post(webhook_url: str, body: Mapping[str, object]) -> tuple[str, float | None]:
+def _post(webhook_url: SecretStr, body: Mapping[str, object]) -> tuple[str, float | None]:
     """Return why the webhook did not accept an alert, if so, and after how many seconds another attempt may succeed, if it may."""
     try:
-        reply = httpx.post(webhook_url, json=body, timeout=TIMEOUT_S, follow_redirects=True)
+        reply = httpx.post(
+            webhook_url.get_secret_value(), json=body, timeout=TIMEOUT_S, follow_redirects=True
+        )
     except httpx.TimeoutException as error:
         return type(error).__name__, SHORTEST_WAIT_S
     except httpx.TransportError as error:

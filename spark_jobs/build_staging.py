@@ -56,7 +56,7 @@ def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, num
 
     Does nothing for a version that has already been promoted. Raises UnknownVersionError, VersionAbandonedError, ReadModelError.
     """
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka_connection) as registry:
         record = record_of(registry, model.name)
     stage = record.stage_of(number)
     if stage in (Stage.LIVE, Stage.PREVIOUS, Stage.RETIRED):
@@ -64,7 +64,7 @@ def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, num
         return
     version = require_not_ended(record, number)
     model = model.reading(version.source_topic, version.starts)
-    until = source_ends(settings.kafka.bootstrap_servers, model.source_topic)
+    until = source_ends(settings.kafka_connection, model.source_topic)
     table = LakeTable(
         spark, staging_path(settings.lake_root, model.name, number), settings.lake.retention_h, model
     )
@@ -75,7 +75,7 @@ def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, num
         "events",
         model.starts.events_until(until),
         StageReporter(
-            settings.kafka.bootstrap_servers,
+            settings.kafka_connection,
             settings.topics.replication_factor,
             model.name,
             number,

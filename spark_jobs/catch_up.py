@@ -60,7 +60,7 @@ def catch_up(settings: Settings, name: str, number: int) -> None:
     Raises VersionAbandonedError as soon as the version is abandoned, StartRefusedError when the read model lacks the
     version's fold, QueryFailedError after too many consecutive failures of the query.
     """
-    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as versions:
+    with VersionRegistry(settings.kafka_connection, settings.topics.replication_factor) as versions:
         version = require_not_ended(record_of(versions, name), number)
     if version.stage is not Stage.BUILDING:
         LOG.info("v%d of %s is %s: the stream driver folds it; nothing to do", number, name, version.stage)
@@ -79,7 +79,7 @@ def catch_up(settings: Settings, name: str, number: int) -> None:
                 # A supervised query retries a refused start; a rebuild must fail instead.
                 spec.prepare()
             report = StageReporter(
-                settings.kafka.bootstrap_servers,
+                settings.kafka_connection,
                 settings.topics.replication_factor,
                 name,
                 number,
@@ -88,7 +88,7 @@ def catch_up(settings: Settings, name: str, number: int) -> None:
             _run(context, SupervisedQuery(spark, spec, context.consumer), version, name, report)
             if model.expires is not None:
                 removed = sweep_once(
-                    settings.kafka.bootstrap_servers,
+                    settings.kafka_connection,
                     context.schema_registry,
                     model.expires,
                     model.expires.after_s(settings.stream),

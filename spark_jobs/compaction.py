@@ -134,7 +134,7 @@ def _run_merges(
             time.monotonic() - started_s,
         )
 
-    stream = KafkaSource(lake.changelog.bootstrap_servers, topic, options).read(spark)
+    stream = KafkaSource(lake.changelog.kafka, topic, options).read(spark)
     query = (
         stream.writeStream.queryName(f"compaction-{name}")
         .option("checkpointLocation", checkpoint)

@@ -66,7 +66,7 @@ def append_new(
     started_s = time.monotonic()
     table = delta_table(spark, settings, declared)
     with lake_lock(settings.home, declared.name):
-        topic = topic_state(settings.kafka.bootstrap_servers, declared.source_topic)
+        topic = topic_state(settings.kafka_connection, declared.source_topic)
         if topic is None:
             LOG.info("lake/%s: topic %s does not exist yet", declared.name, declared.source_topic)
             return None

@@ -68,7 +68,7 @@ def explanation(
 
     Raises NoVersionToExplainError, ReadModelError, KafkaUnavailableError.
     """
-    versions = VersionsOfKey.of(settings.kafka.bootstrap_servers, model, number)
+    versions = VersionsOfKey.of(settings.kafka_connection, model, number)
 
     def explain(ids_of: IdsOf) -> Explanation:
         def open_log(reading: ReadModel) -> SparkKeyLog:
@@ -85,7 +85,7 @@ class SparkKeyLog:
     def __init__(
         self, spark: SparkSession, settings: Settings, model: ReadModel, key: str, ids_of: IdsOf
     ) -> None:
-        state = source_state(settings.kafka.bootstrap_servers, model.source_topic)
+        state = source_state(settings.kafka_connection, model.source_topic)
         self.model = model
         self.until = state.ends
         self.since = state.starts

@@ -40,15 +40,15 @@ def reset_preview(spark: SparkSession, settings: Settings, model: ReadModel, rul
 
     Raises FoldlakeError if there is no live version, StartRuleError, KafkaUnavailableError.
     """
-    servers = settings.kafka.bootstrap_servers
-    with VersionRegistry(servers) as registry:
+    kafka = settings.kafka_connection
+    with VersionRegistry(kafka) as registry:
         live = record_of(registry, model.name).live
     if live is None:
         raise FoldlakeError(f"{model.name} has no live version: there is nothing to reset.")
     before = model.reading(live.source_topic, live.starts)
-    starts = start_offsets(servers, before.source_topic, rule, live.starts)
+    starts = start_offsets(kafka, before.source_topic, rule, live.starts)
     after = model.reading(live.source_topic, starts)
-    until = source_ends(servers, before.source_topic)
+    until = source_ends(kafka, before.source_topic)
     names = [field.name for field in model.state_fields(live.fold_revision)]
 
     def compare(ids_of: IdsOf) -> StateDifference:

@@ -22,7 +22,7 @@ from include.process import die_with_parent
 from include.settings import Settings
 from include.spark.stream_config import stream_config
 from include.stream.slot_planning import SlotRank, query_slots, shuffle_partitions
-from include.stream.standalone import parser, standalone_settings
+from include.stream.standalone import brokers, parser, standalone_settings
 from spark_jobs.folding.fold_fingerprint import has_exact_sums, incompatibility, store_fingerprint
 from spark_jobs.folding.fold_query import changelog_stream
 from spark_jobs.folding.schema_cache import KnownSchemas
@@ -71,12 +71,12 @@ def _run(arguments: argparse.Namespace) -> None:
         changelog(arguments.changelog_topic, partitions),
         Topic(dead_letter_topic(arguments.source_topic), partitions),
     ]
-    admin = admin_client(arguments.bootstrap)
+    admin = admin_client(brokers(arguments))
     ensure_topics(admin, topics, settings.topics.replication_factor)
     spark = spark_session("foldlake-stream", stream_config(settings))
     slots = query_slots(settings.stream, partitions) + partitions
     wait_for_slots(spark, slots)
-    with closing(log_consumer(arguments.bootstrap)) as consumer:
+    with closing(log_consumer(brokers(arguments))) as consumer:
         specs = [
             _fold(spark, arguments, settings, model, schemas),
             dead_letter_spec(
@@ -99,7 +99,7 @@ def _endpoints(
     arguments: argparse.Namespace, partitions: int, sink_topic: str, checkpoint: str
 ) -> QueryEndpoints:
     path = str(arguments.state_dir.absolute() / checkpoint)
-    return QueryEndpoints(arguments.bootstrap, arguments.source_topic, sink_topic, partitions, path)
+    return QueryEndpoints(brokers(arguments), arguments.source_topic, sink_topic, partitions, path)
 
 
 def _fold(

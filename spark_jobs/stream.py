@@ -52,7 +52,7 @@ def main() -> int:
             wait_for_slots(spark, slots)
             discovery = SpecDiscovery(context, modules)
             queries = QuerySet(spark, context.consumer, discovery.specs, slots)
-            publisher = ProgressPublisher(settings.kafka.bootstrap_servers, str(spark.sparkContext.master))
+            publisher = ProgressPublisher(settings.kafka_connection, str(spark.sparkContext.master))
             transfer = FoldGiver(settings.home)
             driver = StreamDriver(spark, queries, publisher, discovery.workers(), transfer)
             if is_standby():

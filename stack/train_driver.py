@@ -205,14 +205,12 @@ class _Source:
     def __init__(self, settings: Settings, model: ReadModel) -> None:
         self._model = model
         self._number = 0
-        self._serializer = EventSerializer(SchemaRegistry(settings.registry.url), model.source_topic)
+        self._serializer = EventSerializer(SchemaRegistry(settings.registry.connection), model.source_topic)
         topics = model.source_topics(settings.topics)
-        ensure_topics(
-            admin_client(settings.kafka.bootstrap_servers), topics, settings.topics.replication_factor
-        )
+        ensure_topics(admin_client(settings.kafka_connection), topics, settings.topics.replication_factor)
         self._producer = Producer(
             {
-                "bootstrap.servers": settings.kafka.bootstrap_servers,
+                **settings.kafka_connection.client_settings,
                 "partitioner": "murmur2_random",
                 "linger.ms": 5,
             }

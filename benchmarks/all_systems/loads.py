@@ -69,7 +69,7 @@ class Loads:
 
     def _append_lines(self) -> None:
         ensure_source_topic(self._settings, LOGS)
-        producer = event_producer(self._settings.kafka.bootstrap_servers)
+        producer = event_producer(self._settings.kafka_connection)
         lines = log_lines(round(self._rates.lines * self._seconds))
         began_s = time.monotonic()
         for line in lines:

@@ -55,7 +55,7 @@ class Measurement:
     def __init__(self, settings: Settings, writer: ChangelogWriter) -> None:
         self._settings = settings
         self._writer = writer
-        self._producer = low_latency_producer(settings.kafka.bootstrap_servers)
+        self._producer = low_latency_producer(settings.kafka_connection)
         self._lookups = NodeConnection(settings.query_ports[0])
         self._sent_s: list[float] = []
         self._clients: StreamClients | None = None

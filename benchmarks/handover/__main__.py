@@ -147,7 +147,7 @@ class Benchmark:
 
     def _figures(self, begin: TopicEnds) -> tuple[float, int, float]:
         """Return the longest time without a new event on a partition's changelog, the number of repeated records, and the latest event's latency."""
-        settings, consumer = self._settings, log_consumer(self._settings.kafka.bootstrap_servers)
+        settings, consumer = self._settings, log_consumer(self._settings.kafka_connection)
         end = topic_ends(settings)
         # Until everything up to there is folded.
         time.sleep(FOLD_S)

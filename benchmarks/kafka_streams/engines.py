@@ -162,7 +162,7 @@ class KafkaStreams:
     def is_caught_up(self, settings: Settings) -> bool:
         """Return whether the newest state records are of the newest events."""
         partitions = BALANCE.partitions(settings.topics)
-        consumer = log_consumer(settings.kafka.bootstrap_servers)
+        consumer = log_consumer(settings.kafka_connection)
         try:
             ends = Offsets.of_ends(end_offsets(consumer, BALANCE.source_topic, partitions))
             folded = Offsets()

@@ -153,7 +153,7 @@ MEASUREMENTS: dict[str, Callable[[Engine, Settings, Extent], Figures]] = {
 
 def create_changelog(engine: Engine, settings: Settings) -> None:
     """Create the changelog as Foldlake does, and keep every record with the broker's timestamp."""
-    admin = admin_client(settings.kafka.bootstrap_servers)
+    admin = admin_client(settings.kafka_connection)
     topic = BALANCE.changelog(engine.changelog, settings.topics)
     ensure_topics(admin, [topic], settings.topics.replication_factor)
     keep_every_record(settings, engine.changelog)
@@ -213,7 +213,7 @@ def recovery_figures(
 def first_and_last_s(engine: Engine, settings: Settings) -> tuple[float, float]:
     """Return when the first and the last state record became visible, in seconds of the Unix clock."""
     visible_ms = engine.visible_ms(settings)
-    consumer = log_consumer(settings.kafka.bootstrap_servers)
+    consumer = log_consumer(settings.kafka_connection)
     found = []
     try:
         for partition in range(BALANCE.partitions(settings.topics)):

@@ -10,6 +10,7 @@ from benchmarks.support.deposits import BALANCE
 from include.errors import FoldlakeError
 from include.kafka.schema_registry import SchemaRegistry
 from include.settings import CHECKOUT, Settings
+from include.spark.kafka_clients import java_settings
 from stack.provisioning.launcher import setting
 from stack.provisioning.layout import Layout, read_lock
 from stack.supervision.stray_processes import MARKER
@@ -131,9 +132,9 @@ def log_path(settings: Settings) -> Path:
 def properties(settings: Settings, guarantee: str) -> dict[str, str]:
     """Return the settings of Kafka Streams that are always the same, and the program's own."""
     state_schema = BALANCE.state_schema
-    registry = SchemaRegistry(settings.registry.url)
+    registry = SchemaRegistry(settings.registry.connection)
     return {
-        "bootstrap.servers": settings.kafka.bootstrap_servers,
+        **java_settings(settings.kafka_connection),
         "application.id": APPLICATION,
         "processing.guarantee": GUARANTEES[guarantee],
         "state.dir": str(settings.home / "kafka-streams" / "state"),

@@ -13,6 +13,7 @@ from demo.appending import event_producer
 from demo.logs.catalogue import append_entries, first_entries
 from demo.logs.lines import LogLine, log_lines
 from demo.logs.loading import TOPIC
+from include.settings import KafkaConnection
 from stack.lifecycle import start
 from tests.support.temporary_stack import temporary_stack
 from tests.support.unsupervised_driver import stream_driver
@@ -29,10 +30,10 @@ MAX_LINES = 10_000_000
 class Load:
     """Appends lines at a constant rate in a thread. line: the newest one."""
 
-    def __init__(self, bootstrap_servers: str, lines_per_s: int) -> None:
+    def __init__(self, kafka: KafkaConnection, lines_per_s: int) -> None:
         self._lines = log_lines(MAX_LINES)
         self.line: LogLine = next(self._lines)
-        self._producer = event_producer(bootstrap_servers)
+        self._producer = event_producer(kafka)
         self._interval_s = 1 / lines_per_s
         self._is_stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="load", daemon=True)
@@ -59,8 +60,8 @@ class Load:
 class Probe:
     """Appends lines of one browser, each at the time of the load, and asks a node for its count."""
 
-    def __init__(self, bootstrap_servers: str, node: str, load: Load) -> None:
-        self._producer = event_producer(bootstrap_servers)
+    def __init__(self, kafka: KafkaConnection, node: str, load: Load) -> None:
+        self._producer = event_producer(kafka)
         self._client = httpx.Client(base_url=node, trust_env=False)
         self._load = load
         self._count = 0
@@ -104,9 +105,9 @@ def run(lines_per_s: int, warm_up_s: int, seconds: int) -> None:
         start(settings, ("query_nodes",))
         with stream_driver(settings):
             wait_for_real_time(settings)
-            servers, node = settings.kafka.bootstrap_servers, f"http://127.0.0.1:{settings.query_ports[0]}"
-            load = Load(servers, lines_per_s)
-            probe = Probe(servers, node, load)
+            kafka, node = settings.kafka_connection, f"http://127.0.0.1:{settings.query_ports[0]}"
+            load = Load(kafka, lines_per_s)
+            probe = Probe(kafka, node, load)
             first = probe.append()
             wait_until(lambda: probe.counted() == first, "the first line is counted", START_S)
             time.sleep(warm_up_s)

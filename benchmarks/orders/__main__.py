@@ -123,7 +123,7 @@ def compact_at_once(settings: Settings) -> None:
     ]
     resource = ConfigResource(ResourceType.TOPIC, CHANGELOG, incremental_configs=entries)
     # Its futures fail once the client is gone.
-    admin = admin_client(settings.kafka.bootstrap_servers)
+    admin = admin_client(settings.kafka_connection)
     for done in admin.incremental_alter_configs([resource]).values():
         done.result()
 
@@ -145,7 +145,7 @@ def remains(settings: Settings, orders: int, seconds: float) -> Remains:
 
 def batch(settings: Settings) -> BatchProgress:
     """Return the last batch of the fold."""
-    queries = read_queries(settings.kafka.bootstrap_servers)
+    queries = read_queries(settings.kafka_connection)
     return next((one.last_batch for one in queries if one.query == QUERY), BatchProgress())
 
 

@@ -14,7 +14,7 @@ KEYS = 10
 
 def served_everywhere_ms(items: Items, probes: int) -> Iterator[float]:
     """Append an item to the changelog, and look it up on both nodes in turn until each serves it; yield the milliseconds."""
-    producer = low_latency_producer(items.settings.kafka.bootstrap_servers)
+    producer = low_latency_producer(items.settings.kafka_connection)
     connections = [NodeConnection(port) for port in items.settings.query_ports]
     for number in range(1, probes + 1):
         key = f"fresh-{number % KEYS}"

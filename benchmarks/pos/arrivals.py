@@ -23,10 +23,10 @@ class Arrivals:
 
     def __init__(self, settings: Settings, topics: Sequence[str]) -> None:
         self.at_s: dict[str, dict[str, float]] = {topic: {} for topic in topics}
-        admin = admin_client(settings.kafka.bootstrap_servers)
+        admin = admin_client(settings.kafka_connection)
         self._consumer = Consumer(
             {
-                "bootstrap.servers": settings.kafka.bootstrap_servers,
+                **settings.kafka_connection.client_settings,
                 "group.id": "arrivals",
                 "enable.auto.commit": False,
                 "fetch.wait.max.ms": 100,

@@ -25,8 +25,8 @@ class WrittenSpan:
 
 def written_span(settings: Settings, topic: str) -> WrittenSpan:
     """Return the span of all records of a topic, which must have some, and no deletions."""
-    consumer = log_consumer(settings.kafka.bootstrap_servers)
-    partitions = partition_count(admin_client(settings.kafka.bootstrap_servers), topic) or 0
+    consumer = log_consumer(settings.kafka_connection)
+    partitions = partition_count(admin_client(settings.kafka_connection), topic) or 0
     try:
         ends = end_offsets(consumer, topic, partitions)
         filled = [(partition, end) for partition, end in enumerate(ends) if end]

@@ -116,7 +116,7 @@ def _require_points(settings: Settings, check: Check) -> None:
 
 def _delete_outputs(settings: Settings) -> None:
     """Delete every topic except that of the tills, and Kafka's own."""
-    admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    admin = AdminClient(settings.kafka_connection.client_settings)
 
     def are_deleted() -> bool:
         listed = admin.list_topics(timeout=10).topics

@@ -23,12 +23,12 @@ class TillLoad:
     def __init__(self, settings: Settings, invoices: int) -> None:
         make_topics(settings, TOPIC)
         sales = read_sales(invoices)
-        serializer = EventSerializer(SchemaRegistry(settings.registry.url), TOPIC)
+        serializer = EventSerializer(SchemaRegistry(settings.registry.connection), TOPIC)
         events = [occurrence.event(sales) for occurrence in till_events(sales)]
         self.ids = [str(occurrence.event_id(sales)) for occurrence in till_events(sales)]
         self.sent_s: list[float] = []
         self._records = [(event_key(event), serializer.serialize(event)) for event in events]
-        self._producer = low_latency_producer(settings.kafka.bootstrap_servers)
+        self._producer = low_latency_producer(settings.kafka_connection)
 
     def run(self, events_per_s: float, seconds: float) -> range:
         """Produce for this time, or until the last event; return the numbers of the events."""

@@ -115,7 +115,7 @@ def wait_until_waiting(settings: Settings, names: list[str], meanwhile: Callable
     # Each time that a query starts again, it runs for longer.
     deadline_s = time.monotonic() + 20 * settings.stream.real_time_interval_s
     while time.monotonic() < deadline_s:
-        found = {query.query: query.phase for query in read_queries(settings.kafka.bootstrap_servers)}
+        found = {query.query: query.phase for query in read_queries(settings.kafka_connection)}
         if all(found.get(query) == Phase.WAITING for query in wanted):
             return
         meanwhile()

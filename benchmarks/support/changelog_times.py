@@ -52,7 +52,7 @@ def appended_ms(record: Message) -> int:
 
 def topic_ends(settings: Settings, changelog: str = CHANGELOG) -> TopicEnds:
     """Return the present ends of both topics."""
-    consumer = log_consumer(settings.kafka.bootstrap_servers)
+    consumer = log_consumer(settings.kafka_connection)
     partitions = BALANCE.partitions(settings.topics)
     try:
         return TopicEnds(
@@ -74,7 +74,7 @@ def event_times(
 
     written_ms: when a state record counts as written.
     """
-    consumer = log_consumer(settings.kafka.bootstrap_servers)
+    consumer = log_consumer(settings.kafka_connection)
     try:
         written: dict[bytes, list[tuple[int, int]]] = defaultdict(list)
         for partition, first in begin.changelog.items():
@@ -113,6 +113,6 @@ def keep_every_record(settings: Settings, changelog: str = CHANGELOG) -> None:
         ],
     )
     # Its futures fail once the client is gone.
-    admin = admin_client(settings.kafka.bootstrap_servers)
+    admin = admin_client(settings.kafka_connection)
     for future in admin.incremental_alter_configs([resource]).values():
         future.result()

@@ -18,7 +18,7 @@ from include.kafka.state_record import decode_state_record
 from include.kafka.topics import admin_client, ensure_topics, partition_count
 from include.kafka.wire_format import header
 from include.read_models.balance.events import FundsAdded
-from include.settings import Settings
+from include.settings import KafkaConnection, Settings
 
 BALANCE = read_model("balance")
 CHANGELOG = "balance.v1.changelog"
@@ -28,10 +28,10 @@ class Deposits:
     """One pre-serialized deposit per customer, which is appended repeatedly."""
 
     def __init__(self, settings: Settings, customers: int, prefix: str = "customer-") -> None:
-        admin = admin_client(settings.kafka.bootstrap_servers)
+        admin = admin_client(settings.kafka_connection)
         ensure_topics(admin, BALANCE.source_topics(settings.topics), settings.topics.replication_factor)
         schema = FundsAdded.schema
-        schema_id = SchemaRegistry(settings.registry.url).register(BALANCE.source_topic, schema)
+        schema_id = SchemaRegistry(settings.registry.connection).register(BALANCE.source_topic, schema)
         parsed = fastavro.parse_schema(schema.parsed())
         self.amounts = [Decimal(1 + number % 9_999) / 100 for number in range(customers)]
         self.keys = [f"{prefix}{number}".encode() for number in range(customers)]
@@ -48,7 +48,7 @@ class Deposits:
         """Append `events` deposits of random customers as fast as possible, and return the duration in seconds."""
         producer = Producer(
             {
-                "bootstrap.servers": settings.kafka.bootstrap_servers,
+                **settings.kafka_connection.client_settings,
                 "partitioner": "murmur2_random",
                 "linger.ms": 20,
                 "compression.type": "lz4",
@@ -73,7 +73,7 @@ class Deposits:
 
     def append_each(self, settings: Settings, numbers: Iterable[int]) -> None:
         """Append one deposit of each of these customers."""
-        producer = low_latency_producer(settings.kafka.bootstrap_servers)
+        producer = low_latency_producer(settings.kafka_connection)
         for number in numbers:
             producer.produce(BALANCE.source_topic, key=self.keys[number], value=self.values[number])
             producer.poll(0)
@@ -88,11 +88,11 @@ class Deposits:
         }
 
 
-def low_latency_producer(bootstrap_servers: str) -> Producer:
+def low_latency_producer(kafka: KafkaConnection) -> Producer:
     """Return a producer that sends each record immediately, with the Java client's partitioner."""
     return Producer(
         {
-            "bootstrap.servers": bootstrap_servers,
+            **kafka.client_settings,
             "partitioner": "murmur2_random",
             "linger.ms": 0,
             "acks": "all",
@@ -104,8 +104,8 @@ def low_latency_producer(bootstrap_servers: str) -> Producer:
 
 def changelog_messages(settings: Settings, topic: str = CHANGELOG) -> Iterator[Message]:
     """Yield every record of a changelog."""
-    consumer = log_consumer(settings.kafka.bootstrap_servers)
-    partitions = partition_count(admin_client(settings.kafka.bootstrap_servers), topic) or 0
+    consumer = log_consumer(settings.kafka_connection)
+    partitions = partition_count(admin_client(settings.kafka_connection), topic) or 0
     for partition in range(partitions):
         yield from read_tail(consumer, topic, partition)
     consumer.close()

@@ -17,7 +17,7 @@ class SteadyLoad:
         self._customers = customers
         self.deposits = Deposits(settings, customers)
         self._random = random.Random(1)
-        self._producer = low_latency_producer(settings.kafka.bootstrap_servers)
+        self._producer = low_latency_producer(settings.kafka_connection)
 
     def run(self, events_per_s: int, seconds: float) -> None:
         """Produce for this time."""

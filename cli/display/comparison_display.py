@@ -127,7 +127,7 @@ class ShownChanges:
             self._console.print(f"What changes cannot be shown: {error}", style="yellow", markup=False)
 
     def _show(self, airflow_run: str, read_model: str) -> None:
-        with VersionRegistry(self._settings.kafka.bootstrap_servers) as registry:
+        with VersionRegistry(self._settings.kafka_connection) as registry:
             record = record_of(registry, read_model)
         # A dry run may have abandoned it already.
         version = record.of_run(airflow_run)

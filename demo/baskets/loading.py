@@ -17,7 +17,7 @@ from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.topics import admin_client, ensure_topics, partition_count
 from include.kafka.wire_format import split
 from include.read_models.balance.model import READ_MODEL
-from include.settings import Settings
+from include.settings import KafkaConnection, RegistryConnection, Settings
 
 
 @dataclass
@@ -43,7 +43,10 @@ class Ledger:
 
 
 def read_ledger(
-    bootstrap_servers: str, registry_url: str, topic: str, on_record: Callable[[], None] = lambda: None
+    kafka: KafkaConnection,
+    registry: RegistryConnection,
+    topic: str,
+    on_record: Callable[[], None] = lambda: None,
 ) -> Ledger:
     """Read the whole topic once; returns an empty ledger if the topic does not exist.
 
@@ -52,12 +55,12 @@ def read_ledger(
         RegistryUnavailableError: a schema cannot be fetched.
     """
     ledger = Ledger()
-    admin = admin_client(bootstrap_servers, log_level=0)
+    admin = admin_client(kafka, log_level=0)
     partitions = partition_count(admin, topic)
     if partitions is None:
         return ledger
-    decoder = _Decoder(SchemaRegistry(registry_url))
-    with closing(log_consumer(bootstrap_servers)) as consumer:
+    decoder = _Decoder(SchemaRegistry(registry))
+    with closing(log_consumer(kafka)) as consumer:
         for partition in range(partitions):
             for message in read_tail(consumer, topic, partition):
                 on_record()
@@ -143,10 +146,10 @@ def load(
         KafkaUnavailableError: the broker did not acknowledge an event.
     """
     with load_lock(settings.home):
-        admin = admin_client(settings.kafka.bootstrap_servers, log_level=0)
+        admin = admin_client(settings.kafka_connection, log_level=0)
         topics = replace(READ_MODEL, source_topic=topic).source_topics(settings.topics)
         ensure_topics(admin, topics, settings.topics.replication_factor)
-        ledger = read_ledger(settings.kafka.bootstrap_servers, settings.registry.url, topic)
+        ledger = read_ledger(settings.kafka_connection, settings.registry.connection, topic)
         events = [
             event for event in (basket.event() for basket in baskets) if event.id not in ledger.basket_ids
         ]

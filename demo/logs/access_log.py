@@ -22,7 +22,7 @@ POLL_S = 1.0
 def ship(settings: Settings) -> int:
     """Append the lines of the access logs that the topic lacks, and return their number. Raises KafkaUnavailableError."""
     present = Counter(bytes_of(message.key()) for message in messages(settings, TOPIC))
-    producer = event_producer(settings.kafka.bootstrap_servers)
+    producer = event_producer(settings.kafka_connection)
     shipped = 0
     for path in sorted((settings.home / "logs").glob("*-access.jsonl")):
         for line in _whole_lines(path):

@@ -44,7 +44,7 @@ def append_entries(settings: Settings, entries: Iterable[GenericEvent]) -> int:
     """Append entries to the catalogue's topic, and return their number. Raises KafkaUnavailableError, LoadRunningError."""
     with load_lock(settings.home):
         (route,) = (one for one in load_catalog((SYSTEM,)).flows if one.source_topic == TOPIC)
-        admin = admin_client(settings.kafka.bootstrap_servers, log_level=0)
+        admin = admin_client(settings.kafka_connection, log_level=0)
         ensure_topics(admin, route.topics(settings.topics), settings.topics.replication_factor)
         return append_missing(settings, TOPIC, entries, 0)
 

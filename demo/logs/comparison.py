@@ -36,7 +36,7 @@ def read_topic(
 
     Raises KafkaUnavailableError, RegistryUnavailableError.
     """
-    registry = SchemaRegistry(settings.registry.url)
+    registry = SchemaRegistry(settings.registry.connection)
 
     def rows() -> Iterator[tuple[Any, ...]]:
         for message in messages(settings, topic):

@@ -24,7 +24,7 @@ def load_lines(settings: Settings, count: int, on_appended: Callable[[int], None
     with load_lock(settings.home):
         ensure_source_topic(settings, TOPIC)
         present = Counter(bytes_of(message.key()) for message in messages(settings, TOPIC))
-        producer = event_producer(settings.kafka.bootstrap_servers)
+        producer = event_producer(settings.kafka_connection)
         failures: list[KafkaError] = []
 
         def on_delivery(error: KafkaError | None, _message: Message) -> None:

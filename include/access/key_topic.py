@@ -15,6 +15,7 @@ from include.errors import FoldlakeError, KafkaUnavailableError
 from include.kafka.compacted_topics import newest_by_key
 from include.kafka.log_reading import log_consumer
 from include.kafka.topics import COMPACTED, Topic, admin_client, ensure_topics, partition_count
+from include.settings import KafkaConnection
 from include.waiting import wait_for
 
 KEY_TOPIC = "api-keys"
@@ -36,18 +37,18 @@ class KeyConflictError(FoldlakeError):
 class KeyTopic:
     """Reads and changes the keys. Thread-safe: each call has its own clients."""
 
-    def __init__(self, bootstrap_servers: str, replication_factor: int) -> None:
-        self._bootstrap_servers = bootstrap_servers
+    def __init__(self, kafka: KafkaConnection, replication_factor: int) -> None:
+        self._kafka = kafka
         self._replication_factor = replication_factor
 
     def ensure(self) -> None:
         """Create the topic if it does not exist; raises KafkaUnavailableError."""
-        admin = admin_client(self._bootstrap_servers)
+        admin = admin_client(self._kafka)
         ensure_topics(admin, [Topic(KEY_TOPIC, 1, COMPACTED)], self._replication_factor)
 
     def read(self) -> Keys:
         """Return all keys, also those that are revoked or have expired; raises KafkaUnavailableError."""
-        with closing(log_consumer(self._bootstrap_servers)) as consumer:
+        with closing(log_consumer(self._kafka)) as consumer:
             return self.read_with(consumer)
 
     def read_with(self, consumer: Consumer) -> Keys:
@@ -73,7 +74,7 @@ class KeyTopic:
         self.ensure()
         producer = Producer(
             {
-                "bootstrap.servers": self._bootstrap_servers,
+                **self._kafka.client_settings,
                 "transactional.id": TRANSACTIONAL_ID,
                 "transaction.timeout.ms": int(TIMEOUT_S * 1000),
                 "log_level": 3,

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import httpx
 
 from include.errors import FoldlakeError
-from include.http_replies import BUSY, REFUSED, retry_after_s
+from include.http_replies import BUSY, REFUSED, retry_after_s, without_credentials
 from include.settings import AirflowSettings
 from include.waiting import retry
 
@@ -220,7 +220,9 @@ class AirflowApi:
         wait_s = self._not_before_s - time.monotonic()
         if wait_s > 0:
             reason = f"it wants no call within the next {wait_s:.0f} s"
-            raise AirflowUnavailableError.because(f"{method} {url}", reason, HTTPStatus.TOO_MANY_REQUESTS)
+            raise AirflowUnavailableError.because(
+                f"{method} {without_credentials(url)}", reason, HTTPStatus.TOO_MANY_REQUESTS
+            )
         response = self._request(method, url, **arguments)
         if response.status_code == HTTPStatus.UNAUTHORIZED:
             self._log_in()
@@ -238,7 +240,7 @@ class AirflowApi:
         try:
             self._http.headers["Authorization"] = f"Bearer {reply['access_token']}"
         except (TypeError, KeyError) as error:
-            raise AirflowUnavailableError.because(f"POST {url}", NO_AIRFLOW) from error
+            raise AirflowUnavailableError.because(f"POST {without_credentials(url)}", NO_AIRFLOW) from error
 
     def _request(self, method: str, url: str, **arguments: Any) -> httpx.Response:  # noqa: ANN401 - those of httpx
         try:
@@ -246,7 +248,7 @@ class AirflowApi:
         except httpx.HTTPError as error:
             # A timeout of httpx has an empty message.
             reason = str(error) or type(error).__name__
-            raise AirflowUnavailableError.because(f"{method} {url}", reason) from error
+            raise AirflowUnavailableError.because(f"{method} {without_credentials(url)}", reason) from error
 
     def _json(self, method: str, url: str, response: httpx.Response) -> Any:  # noqa: ANN401 - JSON
         status, reason = response.status_code, f"{response.status_code} {response.text[:500]}"
@@ -254,11 +256,13 @@ class AirflowApi:
             wait_s = retry_after_s(response.headers.get("Retry-After"))
             self._not_before_s = time.monotonic() + (wait_s or 0.0)
         if not response.is_success:
-            raise AirflowUnavailableError.because(f"{method} {url}", reason, status)
+            raise AirflowUnavailableError.because(f"{method} {without_credentials(url)}", reason, status)
         try:
             return response.json()
         except ValueError as error:
-            raise AirflowUnavailableError.because(f"{method} {url}", NO_AIRFLOW) from error
+            raise AirflowUnavailableError.because(
+                f"{method} {without_credentials(url)}", NO_AIRFLOW
+            ) from error
 
 
 def airflow_home(home: Path) -> Path:
@@ -276,7 +280,7 @@ def password(home: Path, airflow: AirflowSettings) -> str:
 
     Raises OSError, ValueError or KeyError when the file that stores it is missing or unreadable.
     """
-    return airflow.password or str(json.loads(passwords_path(home).read_text())[USER])
+    return airflow.password.get_secret_value() or str(json.loads(passwords_path(home).read_text())[USER])
 
 
 def airflow_api(home: Path, airflow: AirflowSettings) -> AirflowApi:

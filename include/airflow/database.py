@@ -25,13 +25,14 @@ class DatabaseCleanupError(FoldlakeError):
 
 def database_url(home: Path, airflow: AirflowSettings) -> str:
     """Return the SQLAlchemy URL of Airflow's database: the setting, with its password, or SQLite in Airflow's home."""
-    if not airflow.database_url:
+    given = airflow.database_url.get_secret_value()
+    if not given:
         return f"{SQLITE}{airflow_home(home) / 'airflow.db'}"
-    parts = urlsplit(airflow.database_url)
+    parts = urlsplit(given)
     user, has_user, host = parts.netloc.rpartition("@")
     if not (airflow.database_password and has_user) or ":" in user:
-        return airflow.database_url
-    netloc = f"{user}:{quote(airflow.database_password, safe='')}@{host}"
+        return given
+    netloc = f"{user}:{quote(airflow.database_password.get_secret_value(), safe='')}@{host}"
     return urlunsplit(parts._replace(netloc=netloc))
 
 

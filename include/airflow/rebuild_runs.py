@@ -45,7 +45,7 @@ def abort_rebuild(settings: Settings, read_model: str) -> AbortedRebuild:
         VersionInUseError: it was promoted in this moment.
         VersionLockedError: a process still writes a version. It is abandoned all the same, and the DAG `retirement` removes the rest.
     """
-    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
+    with VersionRegistry(settings.kafka_connection, settings.topics.replication_factor) as registry:
         own = record_of(registry, read_model).unfinished
         if own is None:
             raise NoRebuildError(

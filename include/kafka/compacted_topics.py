@@ -16,6 +16,7 @@ from include.boot_clock import UNKNOWN_BOOT, boot_id, boot_s
 from include.errors import KafkaUnavailableError
 from include.kafka.log_reading import log_consumer, offset_bounds, read_tail
 from include.kafka.topics import partition_count
+from include.settings import KafkaConnection
 
 # Handles an error of the consumer, which may be one of a partition; it may raise an exception, which ends the reading.
 OnError = Callable[[KafkaError, int | None], None]
@@ -28,11 +29,11 @@ MESSAGE_TIMEOUT_MS = 5000
 FLUSH_TIMEOUT_S = 5.0
 
 
-def changelog_consumer(bootstrap_servers: str, client_id: str) -> Consumer:
+def changelog_consumer(kafka: KafkaConnection, client_id: str) -> Consumer:
     """Return a consumer for manual assignment that never commits and never resets an offset automatically."""
     return Consumer(
         {
-            "bootstrap.servers": bootstrap_servers,
+            **kafka.client_settings,
             "group.id": "foldlake-query-node-data",
             "client.id": client_id,
             "enable.auto.commit": False,
@@ -176,20 +177,20 @@ class ReportTopic:
         """Return the newest report on each key, regardless of its age; raises KafkaUnavailableError."""
         return [Report.parse(v) for v in newest_by_key(consumer, self.name, TAIL_REPORTS).values()]
 
-    def read(self, bootstrap_servers: str) -> list[Report]:
+    def read(self, kafka: KafkaConnection) -> list[Report]:
         """Return the same with a consumer of its own."""
-        with closing(log_consumer(bootstrap_servers)) as consumer:
+        with closing(log_consumer(kafka)) as consumer:
             return self.newest(consumer)
 
 
 class ReportPublisher:
     """Publishes reports on a topic, without ever waiting for a broker."""
 
-    def __init__(self, bootstrap_servers: str, topic: ReportTopic) -> None:
+    def __init__(self, kafka: KafkaConnection, topic: ReportTopic) -> None:
         self._topic = topic.name
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap_servers,
+                **kafka.client_settings,
                 "message.timeout.ms": MESSAGE_TIMEOUT_MS,
                 "linger.ms": 0,
                 "log_level": 0,

@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, Message
 from include.kafka.log_reading import end_offsets, log_consumer, newest_record, read_tail
 from include.kafka.topics import admin_client, dead_letter_topic, partition_count
 from include.position import Offsets, Position, parse_offset
+from include.settings import KafkaConnection
 
 # The headers of a dead letter. Four exist only if it is a reference: its key or value is too large for the topic.
 REASON_HEADER = "reason"
@@ -155,17 +156,17 @@ class DeadLetters:
         return dict(Counter(record.reason for record in self.newest).most_common())
 
 
-def read_dead_letters(bootstrap_servers: str, source_topic: str, limit: int) -> DeadLetters | None:
+def read_dead_letters(kafka: KafkaConnection, source_topic: str, limit: int) -> DeadLetters | None:
     """Return the newest `limit` dead letters of a source topic, or None when it has no dead-letter topic.
 
     Raises KafkaUnavailableError when no broker responds.
     """
     topic = dead_letter_topic(source_topic)
-    admin = admin_client(bootstrap_servers)
+    admin = admin_client(kafka)
     partitions = partition_count(admin, topic)
     if partitions is None:
         return None
-    with closing(log_consumer(bootstrap_servers)) as consumer:
+    with closing(log_consumer(kafka)) as consumer:
         # The writer uses no transactions, so an end offset is the number of records written.
         total = sum(end_offsets(consumer, topic, partitions))
         records = [

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaException, Message, TopicPartition
 
 from include.errors import KafkaUnavailableError
+from include.settings import KafkaConnection
 from include.waiting import retry
 
 REQUEST_TIMEOUT_S = 10.0
@@ -22,20 +23,20 @@ LEADER_ERRORS = {
 }
 
 
-def log_consumer(bootstrap_servers: str, fetch_wait_ms: int = END_WAIT_MS) -> Consumer:
+def log_consumer(kafka: KafkaConnection, fetch_wait_ms: int = END_WAIT_MS) -> Consumer:
     """Return a consumer that joins no group and reads committed records only.
 
     fetch_wait_ms: how long the broker waits for a record at the end of a partition. Increase it for a reader that stays there.
     """
-    return Consumer(log_consumer_settings(bootstrap_servers, fetch_wait_ms))
+    return Consumer(log_consumer_settings(kafka, fetch_wait_ms))
 
 
 def log_consumer_settings(
-    bootstrap_servers: str, fetch_wait_ms: int = END_WAIT_MS
+    kafka: KafkaConnection, fetch_wait_ms: int = END_WAIT_MS
 ) -> dict[str, str | int | bool]:
     """Return the settings of a `log_consumer`, for one that needs further ones."""
     return {
-        "bootstrap.servers": bootstrap_servers,
+        **kafka.client_settings,
         "group.id": "foldlake-log-reader",
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,

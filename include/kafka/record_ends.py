@@ -29,6 +29,7 @@ from include.errors import KafkaUnavailableError
 from include.kafka.log_reading import READ_TIMEOUT_S, log_consumer_settings, offset_bounds_of, record_at
 from include.kafka.topics import ADMIN_TIMEOUT_S, partition_count
 from include.position import Offsets
+from include.settings import KafkaConnection
 
 # By how much a search backwards widens its next reading. It begins with one offset, where most partitions have their newest record.
 WIDENING = 4
@@ -178,7 +179,7 @@ class OpenTransaction:
 
 
 def open_transactions(
-    bootstrap_servers: str, admin: AdminClient, topics: Iterable[str]
+    kafka: KafkaConnection, admin: AdminClient, topics: Iterable[str]
 ) -> list[OpenTransaction]:
     """Return the topics with transactions that stay open; raises KafkaUnavailableError."""
     partitions = [(topic, p) for topic in sorted(topics) for p in range(partition_count(admin, topic) or 0)]
@@ -194,7 +195,7 @@ def open_transactions(
     if not held:
         return []
     with closing(
-        Consumer(log_consumer_settings(bootstrap_servers) | {"isolation.level": "read_uncommitted"})
+        Consumer(log_consumer_settings(kafka) | {"isolation.level": "read_uncommitted"})
     ) as consumer:
         open_s = {partition: _age_s(consumer, partition, stable[partition]) for partition in held}
     long_open = [partition for partition, age_s in open_s.items() if age_s > OPEN_S]

@@ -34,10 +34,10 @@ def known_schema_ids(settings: Settings, topic: str, ids: AbstractSet[int]) -> S
 
     Raises RegistryUnavailableError or KafkaUnavailableError.
     """
-    registry = SchemaRegistry(settings.registry.url, patience_s=JOB_PATIENCE_S)
+    registry = SchemaRegistry(settings.registry.connection, patience_s=JOB_PATIENCE_S)
     writers = registry.schema_ids(topic)
     writers |= {i: schema for i in ids - writers.keys() if (schema := registry.schema_by_id(i)) is not None}
     absent = {schema_id: Rejection(Offsets(), is_open=True) for schema_id in ids - writers.keys()}
     # After the lookups: an id that was registered since it was rejected is in `writers`, and its rejection has been written.
-    rejected = read_rejections(settings.kafka.bootstrap_servers, topic)
+    rejected = read_rejections(settings.kafka_connection, topic)
     return SchemaIds(writers, rejected | absent)

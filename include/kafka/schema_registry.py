@@ -14,9 +14,10 @@ from typing import TypeVar
 import httpx
 
 from include.errors import RegistryUnavailableError, SchemaError
-from include.http_replies import BUSY, REFUSED, retry_after_s, without_credentials
+from include.http_replies import BUSY, REFUSED, retry_after_s
 from include.kafka.record_schema import RecordSchema
 from include.kafka.registry.writer_schema import AVRO, FULL_NAME, unusable, writer_schema
+from include.settings import RegistryConnection
 
 # On import, the client's optional OAuth support enables and emits a warning about a library that Foldlake does not use.
 # Recording the warning suppresses its output.
@@ -35,8 +36,8 @@ READ_ONLY_CODE = 42205
 NOT_FOUND_CODES = range(40400, 40500)
 CHECK_URL = f"check that {SETTING} is the base URL of the registry's Confluent-compatible API, and that no proxy replies instead"
 CHECK_CREDENTIALS = (
-    f"set {SETTING} to http(s)://user:password@host… with credentials that may read and register schemas, or grant these "
-    "credentials the permission. After the latter, nothing has to be restarted"
+    f"set {SETTING} to http(s)://user:password@host…, or FOLDLAKE_SCHEMA_REGISTRY_USERNAME and FOLDLAKE_SCHEMA_REGISTRY_PASSWORD, "
+    "with credentials that may read and register schemas, or grant these credentials the permission. After the latter, nothing has to be restarted"
 )
 REQUEST_TIMEOUT_S = 5
 # How long a job waits for a registry that is busy or restarts, before it fails and Airflow repeats it.
@@ -62,13 +63,15 @@ class FailedRequestError(RegistryUnavailableError):
 class RegistryRequests:
     """Makes requests with the library's client. Thread-safe.
 
-    url: the registry's, without credentials. patience_s: how long a request is repeated while the registry is busy. Without patience,
+    patience_s: how long a request is repeated while the registry is busy. Without patience,
     it raises; until the registry's `Retry-After` has passed, so do the requests after it, which are not sent.
     """
 
-    def __init__(self, url: str, timeout_s: float, patience_s: float) -> None:
-        self.url = without_credentials(url)
-        self.client = SchemaRegistryClient({"url": url, "timeout": timeout_s, "max.retries": 0})
+    def __init__(self, registry: RegistryConnection, timeout_s: float, patience_s: float) -> None:
+        self.url = registry.url
+        self.client = SchemaRegistryClient(
+            {**registry.client_settings, "timeout": timeout_s, "max.retries": 0}
+        )
         # The library drops the headers of an error response.
         self.client._rest_client.session.event_hooks = {"response": [self._note_retry_after]}  # noqa: SLF001
         self._patience_s = patience_s
@@ -164,8 +167,10 @@ class SchemaRegistry:
     All methods raise RegistryUnavailableError when the registry does not respond or does not serve the caller.
     """
 
-    def __init__(self, url: str, timeout_s: float = REQUEST_TIMEOUT_S, patience_s: float = 0.0) -> None:
-        self._requests = RegistryRequests(url, timeout_s, patience_s)
+    def __init__(
+        self, registry: RegistryConnection, timeout_s: float = REQUEST_TIMEOUT_S, patience_s: float = 0.0
+    ) -> None:
+        self._requests = RegistryRequests(registry, timeout_s, patience_s)
         self._fetch_cached = lru_cache(maxsize=None)(self._fetch)
 
     def register(self, topic: str, schema: RecordSchema) -> int:

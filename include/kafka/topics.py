@@ -6,6 +6,7 @@ from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType, TopicMetadata  # type: ignore[attr-defined]  # not in its __all__
 
 from include.errors import KafkaUnavailableError
+from include.settings import KafkaConnection
 from include.waiting import wait_for
 
 VERSION_REGISTRY_TOPIC = "read-models"
@@ -15,6 +16,7 @@ SCHEMA_REJECTIONS_TOPIC = "schema-rejections"
 ADMIN_TIMEOUT_S = 15.0
 POLL_INTERVAL_S = 0.05
 ALREADY_EXISTS = "TOPIC_ALREADY_EXISTS"
+UNAUTHORIZED = "TOPIC_AUTHORIZATION_FAILED"
 # A write that is acknowledged is on two brokers, and no broker that lacks it becomes the leader.
 REPLICATED = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
 MAX_MESSAGE_BYTES = "max.message.bytes"
@@ -42,14 +44,14 @@ class Topic:
     replication_factor: int | None = None
 
 
-def admin_client(bootstrap_servers: str, *, log_level: int = 3) -> AdminClient:
+def admin_client(kafka: KafkaConnection, *, log_level: int = 3) -> AdminClient:
     """Return an admin client that never creates a topic by requesting its metadata.
 
     librdkafka's admin client is a producer: its metadata requests create topics if the brokers' `auto.create.topics.enable` is on.
     """
     return AdminClient(
         {
-            "bootstrap.servers": bootstrap_servers,
+            **kafka.client_settings,
             "log_level": log_level,
             "allow.auto.create.topics": False,
         }
@@ -90,9 +92,18 @@ def _metadata(client: AdminClient | Consumer, topic: str) -> TopicMetadata | Non
     try:
         metadata = client.list_topics(topic, timeout=ADMIN_TIMEOUT_S).topics.get(topic)
     except KafkaException as error:
+        _serve_errors(client)
         message = f"Cannot list the topics ({error}). Hint: check that the brokers are up and their address is right."
         raise KafkaUnavailableError(message) from error
+    if metadata is not None and metadata.error is not None and metadata.error.name() == UNAUTHORIZED:
+        raise KafkaUnavailableError(f"Cannot read topic {topic} ({metadata.error.str()}).")
     return metadata if metadata is not None and metadata.error is None else None
+
+
+def _serve_errors(client: AdminClient | Consumer) -> None:
+    """Have a client report the errors of its connections. A consumer with partitions would drop a record."""
+    if isinstance(client, AdminClient) or not client.assignment():
+        client.poll(0)
 
 
 def ensure_topics(admin: AdminClient, topics: list[Topic], replication_factor: int) -> None:

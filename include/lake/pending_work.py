@@ -9,7 +9,7 @@ from include.lake.tables import table_path
 from include.lake.tagged_table import RECENT_COMMITS, TableCommit, TaggedTable, vacuum_is_due
 from include.lake.tags import AppendTag, CommitTag, LakeTagT, TagReader
 from include.position import Offsets
-from include.settings import Settings
+from include.settings import KafkaConnection, Settings
 from include.versions.registry import VersionRegistry
 
 Commits = tuple[TableCommit[LakeTagT], ...]
@@ -26,19 +26,19 @@ def has_pending_work(settings: Settings, model: ReadModel, now: datetime | None 
     commits, tag = _newest(settings.lake_root, model.name, CommitTag.from_json)
     if tag is None:
         return True
-    servers = settings.kafka.bootstrap_servers
-    with VersionRegistry(servers) as registry:
+    kafka = settings.kafka_connection
+    with VersionRegistry(kafka) as registry:
         record = registry.read().get(model.name)
     live = None if record is None else record.live
     if live is None or (tag.version, tag.fold_revision) != (live.number, live.fold_revision):
         return True
     source_topic = model.reading(live.source_topic).source_topic
-    changelog, source = topic_state(servers, live.changelog_topic), topic_state(servers, source_topic)
+    changelog, source = topic_state(kafka, live.changelog_topic), topic_state(kafka, source_topic)
     if changelog is None or source is None or tag.topic_id != changelog.topic_id:
         return True
     return not (
-        _is_read(servers, live.changelog_topic, changelog, tag.changelog_offsets)
-        and _is_read(servers, source_topic, source, tag.complete_up_to)
+        _is_read(kafka, live.changelog_topic, changelog, tag.changelog_offsets)
+        and _is_read(kafka, source_topic, source, tag.complete_up_to)
     ) or _vacuum_is_due(settings.lake.retention_h, commits, now)
 
 
@@ -49,8 +49,8 @@ def has_records_to_append(settings: Settings, declared: AppendedTable, now: date
 
     Raises KafkaUnavailableError.
     """
-    servers, name = settings.kafka.bootstrap_servers, declared.source_topic
-    topic = topic_state(servers, name)
+    kafka, name = settings.kafka_connection, declared.source_topic
+    topic = topic_state(kafka, name)
     if topic is None:
         return False
     commits, tag = _newest(settings.lake_root, declared.name, AppendTag.from_json)
@@ -59,7 +59,7 @@ def has_records_to_append(settings: Settings, declared: AppendedTable, now: date
     # Also if the table is ahead of the topic: the job reports that Kafka has lost records.
     if not topic.ends.covers(tag.offsets):
         return True
-    return not _is_read(servers, name, topic, tag.offsets) or _vacuum_is_due(
+    return not _is_read(kafka, name, topic, tag.offsets) or _vacuum_is_due(
         settings.lake.retention_h, commits, now
     )
 
@@ -73,8 +73,8 @@ def _newest(
     return commits, commits[0].tag if commits else None
 
 
-def _is_read(bootstrap_servers: str, topic: str, state: TopicState, offsets: Offsets) -> bool:
-    return offsets.covers(unread_ends_of(bootstrap_servers, topic, state.ends, offsets))
+def _is_read(kafka: KafkaConnection, topic: str, state: TopicState, offsets: Offsets) -> bool:
+    return offsets.covers(unread_ends_of(kafka, topic, state.ends, offsets))
 
 
 def _vacuum_is_due(retention_h: float, commits: Commits[LakeTagT], now: datetime | None) -> bool:

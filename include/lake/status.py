@@ -12,6 +12,7 @@ from include.lake.tables import table_path
 from include.lake.tagged_table import NEWEST_COMMITS, TableCommit, TaggedTable
 from include.lake.tags import AppendTag, CommitTag, LakeTag, LakeTagT, read_lake_tag
 from include.position import Offsets
+from include.settings import KafkaConnection
 from include.versions.registry import live_version_if_known, source_ends_if_known
 
 
@@ -122,38 +123,36 @@ class EventTableStatus:
 
 
 def read_model_status(
-    lake_root: str, bootstrap_servers: str | None, model: ReadModel, commits: int
+    lake_root: str, kafka: KafkaConnection | None, model: ReadModel, commits: int
 ) -> ReadModelStatus | None:
     """Return the status of a read model's table, with its newest `commits` commits, or None if it does not exist yet.
 
-    bootstrap_servers: None if Kafka is known not to respond.
+    kafka: None if Kafka is known not to respond.
     """
     opened = TaggedTable.open(table_path(lake_root, model.name), CommitTag.from_json)
     if opened is None:
         return None
     status = _status(opened, lake_root, model.name, commits)
-    if bootstrap_servers is None:
+    if kafka is None:
         return ReadModelStatus(status, None)
-    live = live_version_if_known(bootstrap_servers, model.name)
-    ends = source_ends_if_known(bootstrap_servers, model, status.version, status.complete_up_to)
+    live = live_version_if_known(kafka, model.name)
+    ends = source_ends_if_known(kafka, model, status.version, status.complete_up_to)
     return ReadModelStatus(status.behind_ends(ends), None if live is None else live.number)
 
 
 def event_table_status(
-    lake_root: str, bootstrap_servers: str | None, declared: AppendedTable, commits: int
+    lake_root: str, kafka: KafkaConnection | None, declared: AppendedTable, commits: int
 ) -> EventTableStatus | None:
     """Return the status of an event table, with its newest `commits` commits, or None if it does not exist yet.
 
-    bootstrap_servers: None if Kafka is known not to respond.
+    kafka: None if Kafka is known not to respond.
     """
     opened = TaggedTable.open(table_path(lake_root, declared.name), AppendTag.from_json)
     if opened is None:
         return None
     status = _status(opened, lake_root, declared.name, commits)
-    if bootstrap_servers is not None:
-        status = status.behind_ends(
-            ends_if_known(bootstrap_servers, declared.source_topic, status.complete_up_to)
-        )
+    if kafka is not None:
+        status = status.behind_ends(ends_if_known(kafka, declared.source_topic, status.complete_up_to))
     return EventTableStatus(status, declared.source_topic, _months(opened))
 
 

@@ -16,7 +16,7 @@ from include.nodes.partition_report import reports_of
 from include.nodes.peers import HOP_ANY, REASON_HEADER, PeerDownError, PeerResponse, Peers
 from include.nodes.record_requests import record_target, records_path
 from include.nodes.routing_table import RoutingTable, routing_table
-from include.settings import Placement
+from include.settings import KafkaConnection, Placement
 from include.waiting import wait_for
 
 REQUEST_TIMEOUT_S = 10.0
@@ -70,9 +70,9 @@ class NodeClient:
     """
 
     def __init__(
-        self, bootstrap_servers: str, peers: PeerRule, model: str, version: int, source_topic: str
+        self, kafka: KafkaConnection, peers: PeerRule, model: str, version: int, source_topic: str
     ) -> None:
-        self._bootstrap_servers = bootstrap_servers
+        self._kafka = kafka
         self._peers = peers
         self._records = records_path(model)
         self._model = model
@@ -186,9 +186,9 @@ class NodeClient:
         return response
 
     def _routing(self) -> RoutingTable:
-        admin = admin_client(self._bootstrap_servers)
+        admin = admin_client(self._kafka)
         try:
             return routing_table(admin, REQUEST_TIMEOUT_S, self._peers) or RoutingTable()
         except KafkaException as error:
-            message = f"Cannot read the query nodes' consumer group from Kafka at {self._bootstrap_servers} ({error}): is the broker up?"
+            message = f"Cannot read the query nodes' consumer group from Kafka at {self._kafka} ({error}): is the broker up?"
             raise KafkaUnavailableError(message) from error

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
 
+from pydantic import SecretStr
+
 from include.files import write_atomically
 from include.html_pages import page_templates
 from include.quality.check import CheckRequest, CheckResult, FailingKey
@@ -109,7 +111,7 @@ def verdict_of(home: Path, run_id: str) -> Verdict | None:
         return None
 
 
-def alert(webhook_url: str, result: CheckResult) -> bool:
+def alert(webhook_url: SecretStr, result: CheckResult) -> bool:
     """Alert on a failed check; return False if the webhook did not accept it. Never raises.
 
     The webhook gets a POST of JSON: text (one line, as chat systems display it), read_model, version, run_id, report,

@@ -95,8 +95,8 @@ def verified_statuses(
     if found is None:
         return []
     verified = verified_by_all(found.stores.values())
-    servers = settings.kafka.bootstrap_servers
-    ends = source_ends_if_known(servers, model, found.version, verified) if has_kafka else None
+    kafka = settings.kafka_connection
+    ends = source_ends_if_known(kafka, model, found.version, verified) if has_kafka else None
     return [
         VerifiedStatus(
             found.read_model,
@@ -119,9 +119,9 @@ def confirm_if_nothing_is_new(settings: Settings, model: ReadModel) -> bool:
     if verified is None or verified.stores.keys() != {str(store) for store in SERVED}:
         return False
     now_s = time.time()
-    servers, marks = settings.kafka.bootstrap_servers, verified.stores.values()
-    ends = source_ends_if_known(servers, model, verified.version)
-    unread = source_ends_if_known(servers, model, verified.version, verified_by_all(marks))
+    kafka, marks = settings.kafka_connection, verified.stores.values()
+    ends = source_ends_if_known(kafka, model, verified.version)
+    unread = source_ends_if_known(kafka, model, verified.version, verified_by_all(marks))
     table = DeltaTable(table_path(settings.lake_root, model.name))
     if (
         ends is None

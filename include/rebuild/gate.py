@@ -89,15 +89,15 @@ class _Gate:
     """One version, compared with the version that is live when the gate is created."""
 
     def __init__(self, settings: Settings, catalog: Catalog, read_model: str, number: int) -> None:
-        self._bootstrap_servers = settings.kafka.bootstrap_servers
+        self._kafka = settings.kafka_connection
         self._read_model = read_model
         self._number = number
         model = model_of(catalog, read_model)
         self._partitions = model.partitions(settings.topics)
-        self._admin = admin_client(self._bootstrap_servers)
+        self._admin = admin_client(self._kafka)
         self._peers = PeerRule.of_client(settings)
         self._live_position: LivePosition | None = None
-        with VersionRegistry(self._bootstrap_servers) as registry:
+        with VersionRegistry(self._kafka) as registry:
             record = record_of(registry, read_model)
         live, version = record.live, record.version(number)
         self._source_topic = model.reading("" if live is None else live.source_topic).source_topic
@@ -107,7 +107,7 @@ class _Gate:
         self._routed: RoutedEvents | None = None
         topic = self._source_topic if version is None else model.reading(version.source_topic).source_topic
         if version is not None and topic != self._source_topic:
-            self._routed = RoutedEvents(self._bootstrap_servers, catalog, read_model, version, topic)
+            self._routed = RoutedEvents(self._kafka, catalog, read_model, version, topic)
 
     def close(self) -> None:
         """Close the connections."""
@@ -116,7 +116,7 @@ class _Gate:
 
     def evaluate(self) -> GateResult:
         """Return what the version lacks now."""
-        query = query_status(self._bootstrap_servers, self._read_model, self._number)
+        query = query_status(self._kafka, self._read_model, self._number)
         nodes = reports(self._admin, self._peers)
         is_folded = query is not None and query.phase in CONTINUOUS
         missing = (
@@ -145,7 +145,7 @@ class _Gate:
         return lacking_nodes(nodes, self._read_model, self._number, needed)
 
     def _end_offsets(self, topic: str) -> Offsets:
-        consumer = log_consumer(self._bootstrap_servers)
+        consumer = log_consumer(self._kafka)
         try:
             return Offsets.of_ends(end_offsets(consumer, topic, self._partitions))
         finally:

@@ -72,7 +72,7 @@ class _Handover:
 
     def _running_query(self) -> QueryReport | None:
         """Return the query once it is in real time; raises QueryRefusedError when the driver keeps refusing it."""
-        self._query = query = query_status(self._registry.bootstrap_servers, self._read_model, self._number)
+        self._query = query = query_status(self._registry.kafka, self._read_model, self._number)
         now_s = time.monotonic()
         if query is None or query.phase != Phase.REFUSED:
             self._not_refused_s = now_s

@@ -46,7 +46,7 @@ def hydrate_version(settings: Settings, read_model: str, number: int, report: St
     has ended.
     """
     timeout_s = settings.rebuild.hydrate_timeout_s
-    admin = admin_client(settings.kafka.bootstrap_servers)
+    admin = admin_client(settings.kafka_connection)
     peers = PeerRule.of_client(settings)
     partitions = declared_read_model(read_model, settings.declaration_folders).partitions(settings.topics)
     progress = WorkProgress(f"loading of {read_model} v{number} on the query nodes", "records", 0, report)
@@ -63,7 +63,7 @@ def hydrate_version(settings: Settings, read_model: str, number: int, report: St
         _log_progress(progress, found)
         return not missing
 
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka_connection) as registry:
         if not wait_for(is_loaded, timeout_s=timeout_s, poll_s=POLL_INTERVAL_S):
             raise StageTimeoutError(
                 f"The query nodes have not loaded v{number} of {read_model} within {timeout_s} s: {'; '.join(missing[:5])}. "

@@ -19,7 +19,7 @@ from include.rebuild.errors import (
 from include.rebuild.gate import GateResult, look_at_gate, wait_at_gate
 from include.rebuild.grace_time import grace_left_s
 from include.rebuild.request import RollbackRequest
-from include.settings import Settings
+from include.settings import KafkaConnection, Settings
 from include.versions.registry import (
     VersionRegistry,
     change_live,
@@ -59,7 +59,7 @@ def promote_versions(
         transitions[name] = (
             making_live if compared_with is None else unless_replaced(making_live, compared_with)
         )
-    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
+    with VersionRegistry(settings.kafka_connection, settings.topics.replication_factor) as registry:
         records = change_together(registry, transitions)
     _record(settings.home, "promoted", records.values())
     return _begin_grace_times(settings.home, records.values())
@@ -73,7 +73,7 @@ def _recheck_candidate(settings: Settings, catalog: Catalog, read_model: str, nu
     Raises GateClosedError with what it lacks, QueryRefusedError when the stream driver refuses it, VersionChangeError when it
     has ended.
     """
-    version, live = _version(settings.kafka.bootstrap_servers, read_model, number)
+    version, live = _version(settings.kafka_connection, read_model, number)
     if version.stage is not Stage.CANDIDATE:
         return None
     is_same_topic = live is None or live.source_topic == version.source_topic
@@ -94,7 +94,7 @@ def check_rollback(
 
     Raises RollbackRefusedError with what it lacks, unless `force`; VersionChangeError when it has ended.
     """
-    version, _ = _version(settings.kafka.bootstrap_servers, read_model, number)
+    version, _ = _version(settings.kafka_connection, read_model, number)
     if version.stage is not Stage.PREVIOUS:
         return None
     if force:
@@ -124,13 +124,13 @@ def roll_back_version(
     transition = partial(
         roll_back, number=number, now=now, retire_live_after=retire_live_after, reason=reason
     )
-    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
+    with VersionRegistry(settings.kafka_connection, settings.topics.replication_factor) as registry:
         record = change_live(registry, read_model, transition, expected_live)
     _record(settings.home, "rolled-back", [record], reason=reason)
     _begin_grace_times(settings.home, [record])
 
 
-def choose_rollback(bootstrap_servers: str, request: RollbackRequest, requested_at: datetime) -> int:
+def choose_rollback(kafka: KafkaConnection, request: RollbackRequest, requested_at: datetime) -> int:
     """Return the number of the version that a rollback makes live. Call it only once: the rollback itself changes the result.
 
     requested_at: when the rollback was requested. A request without a version means the version before the one that was
@@ -139,7 +139,7 @@ def choose_rollback(bootstrap_servers: str, request: RollbackRequest, requested_
     Raises NothingToRollBackToError, StaleRequestError when another version became live since; for the version that the request names,
     UnknownVersionError, VersionRetiredError, VersionAbandonedError, or NotHandedOverError.
     """
-    with VersionRegistry(bootstrap_servers) as registry:
+    with VersionRegistry(kafka) as registry:
         record = record_of(registry, request.read_model)
     if request.version is not None:
         now = datetime.now(UTC)
@@ -189,8 +189,8 @@ def _begin_grace_times(home: Path, records: Iterable[ReadModelVersions]) -> dict
     return replaced
 
 
-def _version(bootstrap_servers: str, read_model: str, number: int) -> tuple[Version, Version | None]:
+def _version(kafka: KafkaConnection, read_model: str, number: int) -> tuple[Version, Version | None]:
     """Return a version that has not ended, and the live one."""
-    with VersionRegistry(bootstrap_servers) as registry:
+    with VersionRegistry(kafka) as registry:
         record = record_of(registry, read_model)
     return require_not_ended(record, number), record.live

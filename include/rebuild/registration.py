@@ -9,7 +9,7 @@ from include.declarations.read_model import ReadModel
 from include.position import Offsets
 from include.rebuild.errors import NoSlotsError, RequestError
 from include.rebuild.request import RebuildRequest
-from include.settings import StreamSettings
+from include.settings import KafkaConnection, StreamSettings
 from include.stream.slot_planning import most_queries
 from include.versions.registry import VersionRegistry, change_together, known_record
 from include.versions.start_rule import start_offsets
@@ -79,7 +79,7 @@ def permitted_transitions(
 
 
 def requested_starts(
-    bootstrap_servers: str,
+    kafka: KafkaConnection,
     records: Mapping[str, ReadModelVersions],
     models: Mapping[str, ReadModel],
     request: RebuildRequest,
@@ -95,7 +95,7 @@ def requested_starts(
         live = known_record(records, name).live
         topic = models[name].reading("" if live is None else live.source_topic).source_topic
         starts = Offsets() if live is None else live.starts
-        found[name] = start_offsets(bootstrap_servers, topic, request.start, starts)
+        found[name] = start_offsets(kafka, topic, request.start, starts)
     return found
 
 

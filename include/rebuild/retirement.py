@@ -8,7 +8,7 @@ from include.errors import FoldlakeError, KafkaUnavailableError
 from include.rebuild.errors import CleanUpIncompleteError
 from include.rebuild.grace_time import grace_left_s
 from include.rebuild.version_cleanup import find_leftovers, remove_leftovers, remove_staging
-from include.settings import Settings
+from include.settings import KafkaConnection, Settings
 from include.versions.registry import VersionRegistry, change, change_together, record_of
 from include.versions.transitions import abandon, retire
 from include.versions.version_record import UNFINISHED_STAGES, Stage, Version
@@ -16,9 +16,9 @@ from include.versions.version_record import UNFINISHED_STAGES, Stage, Version
 LOG = logging.getLogger(__name__)
 
 
-def previous_version(bootstrap_servers: str, read_model: str, number: int) -> Version | None:
+def previous_version(kafka: KafkaConnection, read_model: str, number: int) -> Version | None:
     """Return the version if it is a previous one; None when it was retired or is live again."""
-    with VersionRegistry(bootstrap_servers) as registry:
+    with VersionRegistry(kafka) as registry:
         version = record_of(registry, read_model).version(number)
     return version if version is not None and version.stage is Stage.PREVIOUS else None
 
@@ -29,7 +29,7 @@ def retire_version(settings: Settings, read_model: str, number: int) -> None:
     Raises VersionInUseError when it is live, NotHandedOverError when a rebuild is building it, VersionLockedError when
     the stream driver does not release it in time.
     """
-    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
+    with VersionRegistry(settings.kafka_connection, settings.topics.replication_factor) as registry:
         change(registry, read_model, partial(retire, number=number))
     LOG.info("v%d of %s is retired", number, read_model)
     remove_leftovers(settings, read_model, number)
@@ -37,7 +37,7 @@ def retire_version(settings: Settings, read_model: str, number: int) -> None:
 
 def abandon_version(settings: Settings, read_model: str, number: int) -> None:
     """Abandon a version that was never promoted and remove its leftovers; raises VersionInUseError when it was promoted."""
-    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
+    with VersionRegistry(settings.kafka_connection, settings.topics.replication_factor) as registry:
         abandon_together(registry, {read_model: number})
     remove_leftovers(settings, read_model, number)
 
@@ -54,7 +54,7 @@ def abandon_run(settings: Settings, read_models: Sequence[str], run_id: str) -> 
 
     The registry decides: promoted versions are not changed, regardless of the states of the run's tasks.
     """
-    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
+    with VersionRegistry(settings.kafka_connection, settings.topics.replication_factor) as registry:
         records = registry.read()
         own = {name: records[name].of_run(run_id) for name in read_models if name in records}
         versions = {
@@ -75,7 +75,7 @@ def sweep(settings: Settings, has_ended: Callable[[str], bool]) -> list[str]:
 
     Raises CleanUpIncompleteError, after processing all versions, when a version could not be cleaned up.
     """
-    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
+    with VersionRegistry(settings.kafka_connection, settings.topics.replication_factor) as registry:
         records = registry.read()
     done: list[str] = []
     failed: list[str] = []

@@ -17,6 +17,7 @@ from include.kafka.topics import admin_client, partition_count
 from include.nodes.partition_report import PartitionReport
 from include.position import Offsets
 from include.rebuild.errors import StageTimeoutError
+from include.settings import KafkaConnection
 from include.stream.folded_offsets import folded_offsets, read_offsets, written_offsets
 from include.stream.query_reports import query_status, read_queries
 from include.versions.version_record import Version
@@ -32,11 +33,11 @@ class NoRouteError(FoldlakeError):
 class RoutedTopic:
     """A version of a topic, compared with what its routes' sources contain when this is created. A context manager."""
 
-    def __init__(self, bootstrap_servers: str, catalog: Catalog, topic: str) -> None:
+    def __init__(self, kafka: KafkaConnection, catalog: Catalog, topic: str) -> None:
         """Read the ends of the sources; raises KafkaUnavailableError, and NoRouteError if nothing writes the topic any more."""
-        self._bootstrap_servers = bootstrap_servers
-        self._admin = admin_client(self._bootstrap_servers)
-        self._consumer = log_consumer(self._bootstrap_servers)
+        self._kafka = kafka
+        self._admin = admin_client(self._kafka)
+        self._consumer = log_consumer(self._kafka)
         self._catalog = catalog
         self.topic = topic
         self._routes = self._catalog.flows_to(topic)
@@ -66,7 +67,7 @@ class RoutedTopic:
 
     def lacking(self) -> dict[str, int]:
         """Return for the query of each route that has not read its whole source how many events it lacks, as far as can be seen."""
-        reports = {query.query: query for query in read_queries(self._bootstrap_servers)}
+        reports = {query.query: query for query in read_queries(self._kafka)}
         lacking = {}
         for route in self._routes:
             source, output = route.source_topic, route.output_topic
@@ -88,7 +89,7 @@ class RoutedTopic:
     def folded(self, read_model: str, version: Version) -> Offsets:
         """Return how far a version of a read model has folded the topic."""
         model = self._catalog.models[read_model]
-        query = query_status(self._bootstrap_servers, read_model, version.number)
+        query = query_status(self._kafka, read_model, version.number)
         partitions = partition_count(self._admin, version.changelog_topic) or 0
         schema = model.state_schema_of(version.fold_revision)
         read = read_offsets(self._admin, self._consumer, self.topic, query)
@@ -99,11 +100,11 @@ class RoutedEvents:
     """The events that a version must contain on every node. Each step is fixed once the one before is done, so that it ends under load."""
 
     def __init__(
-        self, bootstrap_servers: str, catalog: Catalog, read_model: str, version: Version, topic: str
+        self, kafka: KafkaConnection, catalog: Catalog, read_model: str, version: Version, topic: str
     ) -> None:
         self._read_model = read_model
         self._version = version
-        self._topic = RoutedTopic(bootstrap_servers, catalog, topic)
+        self._topic = RoutedTopic(kafka, catalog, topic)
         self._topic_ends: Offsets | None = None
         self._changelog_ends: Offsets | None = None
 
@@ -140,12 +141,12 @@ POLL_INTERVAL_S = 1.0
 NO_QUERY_TIMEOUT_S = 120.0
 
 
-def wait_for_routes(bootstrap_servers: str, catalog: Catalog, topic: str, timeout_s: float) -> None:
+def wait_for_routes(kafka: KafkaConnection, catalog: Catalog, topic: str, timeout_s: float) -> None:
     """Wait until each route to the topic has read all events that its source has now.
 
     Raises StageTimeoutError, also when the stream driver reports no query of a route; KafkaUnavailableError.
     """
-    with RoutedTopic(bootstrap_servers, catalog, topic) as routed:
+    with RoutedTopic(kafka, catalog, topic) as routed:
         progress = WorkProgress(f"routes to {topic}", "events", routed.total)
         lacking: dict[str, int] = {}
         reported_s = time.monotonic()
@@ -154,7 +155,7 @@ def wait_for_routes(bootstrap_servers: str, catalog: Catalog, topic: str, timeou
             nonlocal lacking, reported_s
             lacking = routed.lacking()
             progress.reached(routed.total - sum(lacking.values()))
-            queries = {query.query for query in read_queries(bootstrap_servers) if query.is_fresh}
+            queries = {query.query for query in read_queries(kafka) if query.is_fresh}
             missing = [name for name in lacking if name not in queries]
             if not missing:
                 reported_s = time.monotonic()

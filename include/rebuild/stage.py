@@ -70,7 +70,7 @@ class StageRun:
     @cached_property
     def versions(self) -> dict[str, Version]:
         """The versions that the run has registered, by read model, from the version registry. Raises UnknownVersionError."""
-        with VersionRegistry(self.settings.kafka.bootstrap_servers) as registry:
+        with VersionRegistry(self.settings.kafka_connection) as registry:
             records = [record_of(registry, name) for name in self.read_models]
         versions = {}
         for record in records:

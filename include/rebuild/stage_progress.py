@@ -8,6 +8,7 @@ from confluent_kafka import KafkaException
 from include.errors import KafkaUnavailableError
 from include.kafka.compacted_topics import Report, ReportPublisher, ReportTopic
 from include.kafka.topics import COMPACTED, Topic, admin_client, ensure_topics
+from include.settings import KafkaConnection
 from include.versions.registry import VersionRegistry
 from include.work_progress import Progress
 
@@ -49,14 +50,14 @@ class StageReporter:
     """Publishes the progress of one stage, without ever waiting for a broker. Call it with the progress."""
 
     def __init__(
-        self, bootstrap_servers: str, replication_factor: int, read_model: str, number: int, stage: str
+        self, kafka: KafkaConnection, replication_factor: int, read_model: str, number: int, stage: str
     ) -> None:
         self._names = {"read_model": read_model, "version": number, "stage": stage}
         self._key = f"{read_model}.v{number}.{stage}"
         self._publisher: ReportPublisher | None = None
         try:
-            ensure_topics(admin_client(bootstrap_servers), [TOPIC], replication_factor)
-            self._publisher = ReportPublisher(bootstrap_servers, REPORTS)
+            ensure_topics(admin_client(kafka), [TOPIC], replication_factor)
+            self._publisher = ReportPublisher(kafka, REPORTS)
         except (KafkaUnavailableError, KafkaException):
             # The stage itself says so, if it needs Kafka.
             return
@@ -71,15 +72,15 @@ class StageReporter:
         self(Progress(0, None, ""))
 
 
-def running_rebuilds(bootstrap_servers: str) -> tuple[StageProgress, ...]:
+def running_rebuilds(kafka: KafkaConnection) -> tuple[StageProgress, ...]:
     """Return the running stages of each rebuild that has not ended, in the order of read models and versions.
 
     Raises KafkaUnavailableError.
     """
-    with VersionRegistry(bootstrap_servers) as registry:
+    with VersionRegistry(kafka) as registry:
         records = registry.read()
     unfinished = {name: version for name, record in records.items() if (version := record.unfinished)}
-    reports = _newest_reports(bootstrap_servers) if unfinished else []
+    reports = _newest_reports(kafka) if unfinished else []
     found: list[StageProgress] = []
     for name, version in sorted(unfinished.items()):
         own = [report for report in reports if (report.read_model, report.version) == (name, version.number)]
@@ -89,9 +90,9 @@ def running_rebuilds(bootstrap_servers: str) -> tuple[StageProgress, ...]:
     return tuple(found)
 
 
-def _newest_reports(bootstrap_servers: str) -> list[StageProgress]:
+def _newest_reports(kafka: KafkaConnection) -> list[StageProgress]:
     # A stage whose report is old has ended, or waits.
-    return [_stage(report) for report in REPORTS.read(bootstrap_servers) if report.is_fresh]
+    return [_stage(report) for report in REPORTS.read(kafka) if report.is_fresh]
 
 
 def _stage(report: Report) -> StageProgress:

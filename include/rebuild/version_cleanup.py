@@ -25,7 +25,7 @@ from include.kafka.topics import (
     partition_count,
 )
 from include.lake.tables import staging_path, verified_file, verified_path
-from include.settings import Settings
+from include.settings import KafkaConnection, Settings
 from include.stream.checkpoints import (
     checkpoint_path,
     compaction_checkpoint,
@@ -61,7 +61,7 @@ def remove_leftovers(settings: Settings, read_model: str, number: int) -> None:
         with ExitStack() as locks:
             for lock in part.locks:
                 locks.enter_context(lock)
-            _delete_topic(settings.kafka.bootstrap_servers, part.topic)
+            _delete_topic(settings.kafka_connection, part.topic)
             for location in part.locations:
                 if _remove(location):
                     LOG.info("removed %s", location)
@@ -75,7 +75,7 @@ def remove_staging(lake_root: str, read_model: str, number: int) -> bool:
 def find_leftovers(settings: Settings, read_model: str, number: int) -> list[str]:
     """Return what is left of a version: topic names and paths."""
     parts = list(_parts(settings, read_model, number))
-    admin = admin_client(settings.kafka.bootstrap_servers)
+    admin = admin_client(settings.kafka_connection)
     left = [part.topic for part in parts if partition_count(admin, part.topic) is not None]
     return left + [path for part in parts for path in part.locations if _exists(path)]
 
@@ -112,9 +112,9 @@ def _files(checkpoint: str) -> list[str]:
     return [checkpoint, *notes, *(f"{folder}/.{note.rpartition('/')[2]}.crc" for note in notes)]
 
 
-def _delete_topic(bootstrap_servers: str, topic: str) -> None:
+def _delete_topic(kafka: KafkaConnection, topic: str) -> None:
     # A reference for the whole function: the client's requests end with it.
-    admin = admin_client(bootstrap_servers)
+    admin = admin_client(kafka)
     for future in admin.delete_topics([topic], operation_timeout=ADMIN_TIMEOUT_S).values():
         try:
             future.result(ADMIN_TIMEOUT_S * 2)

@@ -90,7 +90,7 @@ def topic_batches(
         RegistryUnavailableError: the schema registry does not.
     """
     decode = _TopicDecoder(settings, events, len(until))
-    with closing(log_consumer(settings.kafka.bootstrap_servers)) as consumer:
+    with closing(log_consumer(settings.kafka_connection)) as consumer:
         ranges = {
             partition: (max(low, since.of(partition)), end)
             for partition, end in until.items()
@@ -113,7 +113,7 @@ def events_at(
     if not positions:
         return
     decode = _TopicDecoder(settings, events, len(ends))
-    consumer_settings = log_consumer_settings(settings.kafka.bootstrap_servers)
+    consumer_settings = log_consumer_settings(settings.kafka_connection)
     # A broker returns a larger batch of records, too, if it is the first one: no more is needed here.
     consumer_settings["max.partition.fetch.bytes"] = FETCHED_BYTES_OF_ONE
     found = Records()

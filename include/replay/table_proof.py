@@ -83,8 +83,8 @@ def compare_with_log(settings: Settings, declared: AppendedTable, *, from_log: b
         RegistryUnavailableError: the schema registry does not.
     """
     table = TableEvents.open(settings.lake_root, declared)
-    servers = settings.kafka.bootstrap_servers
-    topic = topic_state(servers, declared.source_topic)
+    kafka = settings.kafka_connection
+    topic = topic_state(kafka, declared.source_topic)
     if topic is None or topic.topic_id != table.tag.topic_id:
         return LogComparison(other_topic=True)
     proof = None if from_log else table.proof(settings.lake_root)
@@ -99,7 +99,7 @@ def compare_with_log(settings: Settings, declared: AppendedTable, *, from_log: b
             )
             proof = None
         found = _Comparison(settings, table, topic, proof, connection).run()
-    unread = unread_ends_of(servers, declared.source_topic, topic.ends, table.tag.offsets)
+    unread = unread_ends_of(kafka, declared.source_topic, topic.ends, table.tag.offsets)
     return LogComparison(**found, behind=table.tag.offsets.events_until(unread))
 
 

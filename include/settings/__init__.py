@@ -8,19 +8,20 @@ from include.settings.auth import AuthSettings
 from include.settings.choices import CheckEngine, Placement
 from include.settings.groups import (
     AirflowSettings,
-    KafkaSettings,
     LakeSettings,
     NodeSettings,
     QualitySettings,
     RebuildSettings,
     RedisSettings,
-    RegistrySettings,
     RetentionSettings,
     StreamSettings,
     TopicSettings,
 )
+from include.settings.kafka import KafkaConnection, KafkaSettings
+from include.settings.registry import RegistryConnection, RegistrySettings
 from include.settings.settings import (
     CHECKOUT,
+    SECRETS,
     VARIABLES,
     Settings,
     serving_environment,
@@ -33,11 +34,13 @@ from include.settings.variables import PREFIX, WRITTEN_SETTINGS, written_setting
 __all__ = [
     "CHECKOUT",
     "PREFIX",
+    "SECRETS",
     "VARIABLES",
     "WRITTEN_SETTINGS",
     "AirflowSettings",
     "AuthSettings",
     "CheckEngine",
+    "KafkaConnection",
     "KafkaSettings",
     "LakeSettings",
     "NodeSettings",
@@ -46,6 +49,7 @@ __all__ = [
     "QualitySettings",
     "RebuildSettings",
     "RedisSettings",
+    "RegistryConnection",
     "RegistrySettings",
     "RetentionSettings",
     "Settings",

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from include.settings.groups import SettingsGroup, named_variable, split_names
+from include.settings.base import SettingsGroup, named_variable, split_names
 
 NONE, KEYS, JWT = "none", "keys", "jwt"
 MODES = (KEYS, JWT)

@@ -1,38 +1,22 @@
-"""The groups of settings: one frozen model for each part of Foldlake, with the default of every field."""
+"""The groups of settings: one frozen model for each part of Foldlake, with the default of every field.
+
+Those of Kafka and the schema registry have modules of their own.
+"""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, SecretStr, field_validator
 
+from include.settings.base import (
+    LOOPBACK,
+    NO_SECRET,
+    SettingsGroup,
+    absolute_path,
+    named_variable,
+    split_names,
+)
 from include.settings.choices import CheckEngine
-
-LOOPBACK = "127.0.0.1"
-
-
-def named_variable(name: str) -> dict[str, Any]:
-    """Name a field's variable, in lower case without the prefix, if it is not composed of group and field name."""
-    return {"variable": name}
-
-
-class SettingsGroup(BaseModel):
-    """Settings of one part of Foldlake."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class KafkaSettings(SettingsGroup):
-    """Kafka. bootstrap: servers of your own; empty: the embedded broker, which has the ports and the heap given here."""
-
-    bootstrap: str = ""
-    port: int = 9092
-    controller_port: int = 9093
-    heap_mb: int = Field(default=512, ge=128)
-
-    @property
-    def bootstrap_servers(self) -> str:
-        """Kafka's `bootstrap.servers`."""
-        return self.bootstrap or f"{LOOPBACK}:{self.port}"
 
 
 class TopicSettings(SettingsGroup):
@@ -46,18 +30,6 @@ class TopicSettings(SettingsGroup):
     flush_messages: int = Field(default=0, ge=0, json_schema_extra=named_variable("flush_messages"))
 
 
-class RegistrySettings(SettingsGroup):
-    """The schema registry. external_url: one of your own; empty: the embedded one."""
-
-    external_url: str = Field(default="", json_schema_extra=named_variable("schema_registry_url"))
-    port: int = 8081
-
-    @property
-    def url(self) -> str:
-        """Base URL of the schema registry's Confluent-compatible API."""
-        return self.external_url or f"http://{LOOPBACK}:{self.port}/apis/ccompat/v7"
-
-
 class AirflowSettings(SettingsGroup):
     """Airflow. url: one of your own. database_url: empty for SQLite. password: empty for a generated one.
 
@@ -69,9 +41,9 @@ class AirflowSettings(SettingsGroup):
     url: str = ""
     browser_url: str = ""
     port: int = 8080
-    database_url: str = ""
-    database_password: str = ""
-    password: str = ""
+    database_url: SecretStr = NO_SECRET
+    database_password: SecretStr = NO_SECRET
+    password: SecretStr = NO_SECRET
     parallelism: int = Field(default=8, ge=2)
     start_delay_s: float = Field(default=150.0, ge=0)
 
@@ -162,7 +134,7 @@ class RedisSettings(SettingsGroup):
     server; when it is full, no more records are written. timeout_s: how long a node waits for an answer.
     """
 
-    external_url: str = Field(default="", json_schema_extra=named_variable("redis_url"))
+    external_url: SecretStr = Field(default=NO_SECRET, json_schema_extra=named_variable("redis_url"))
     port: int = 6379
     embedded: Literal["auto", "on"] = "auto"
     prefix: str = Field(default="foldlake", min_length=1)
@@ -170,9 +142,9 @@ class RedisSettings(SettingsGroup):
     timeout_s: float = Field(default=1.0, gt=0)
 
     @property
-    def url(self) -> str:
+    def url(self) -> SecretStr:
         """URL of the server; may contain a password."""
-        return self.external_url or f"redis://{LOOPBACK}:{self.port}/0"
+        return self.external_url or SecretStr(f"redis://{LOOPBACK}:{self.port}/0")
 
 
 class QualitySettings(SettingsGroup):
@@ -186,7 +158,9 @@ class QualitySettings(SettingsGroup):
     sample_keys: int = Field(default=1_000, ge=1)
     wait_s: float = Field(default=60.0, ge=0)
     max_lake_age_s: float = Field(default=3600.0, gt=0)
-    alert_webhook_url: str = Field(default="", json_schema_extra=named_variable("alert_webhook_url"))
+    alert_webhook_url: SecretStr = Field(
+        default=NO_SECRET, json_schema_extra=named_variable("alert_webhook_url")
+    )
     reports_url: str = Field(default="", json_schema_extra=named_variable("reports_url"))
 
 
@@ -267,15 +241,3 @@ class NodeSettings(SettingsGroup):
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
         return absolute_path(value)
-
-
-def split_names(value: object) -> object:
-    """Return the parts of a text in the format of environment variables, `a,b`; any other value unchanged."""
-    if isinstance(value, str):
-        return tuple(part.strip() for part in value.split(",") if part.strip())
-    return value
-
-
-def absolute_path(value: Path | None) -> Path | None:
-    """Return the absolute path: the processes of the stack have different working directories."""
-    return None if value is None else value.expanduser().absolute()

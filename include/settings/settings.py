@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from pydantic import ValidationError, field_validator, model_validator
+from pydantic import SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
@@ -15,21 +15,20 @@ from pydantic_settings import (
 
 from include.errors import SettingsError
 from include.settings.auth import AuthSettings
+from include.settings.base import NO_SECRET, absolute_path, split_names
 from include.settings.groups import (
     AirflowSettings,
-    KafkaSettings,
     LakeSettings,
     NodeSettings,
     QualitySettings,
     RebuildSettings,
     RedisSettings,
-    RegistrySettings,
     RetentionSettings,
     StreamSettings,
     TopicSettings,
-    absolute_path,
-    split_names,
 )
+from include.settings.kafka import KafkaConnection, KafkaSettings, kafka_secrets_path
+from include.settings.registry import RegistrySettings
 from include.settings.systems import require_systems, system_folder, systems_of_home
 from include.settings.tls import NodeTlsSettings, TlsSettings
 from include.settings.variables import PREFIX, VariableSource, variable_warnings, variables_of
@@ -46,7 +45,9 @@ class Settings(BaseSettings):
     that replace personal values in the outputs of routes; empty for a random one in the home.
     """
 
-    model_config = SettingsConfigDict(env_file=CHECKOUT / ".env", extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(
+        env_file=CHECKOUT / ".env", extra="forbid", frozen=True, hide_input_in_errors=True
+    )
 
     home: Path = CHECKOUT / ".foldlake"
     tools: Path = CHECKOUT / ".foldlake" / "tools"
@@ -55,7 +56,7 @@ class Settings(BaseSettings):
     systems: tuple[str, ...] = ()
     read_models_dir: Path | None = None
     checkpoint_dir: str = ""
-    pseudonym_key: str = ""
+    pseudonym_key: SecretStr = NO_SECRET
     kafka: KafkaSettings = KafkaSettings()
     topics: TopicSettings = TopicSettings()
     registry: RegistrySettings = RegistrySettings()
@@ -89,10 +90,12 @@ class Settings(BaseSettings):
         own: dict[str, object] = {}
         for variable, value in values.items():
             group, field = VARIABLES[variable]
+            # A secret may be given as a text.
+            given = SecretStr(value) if variable in SECRETS and isinstance(value, str) else value
             if group:
-                groups.setdefault(group, {})[field] = value
+                groups.setdefault(group, {})[field] = given
             else:
-                own[field] = value
+                own[field] = given
         changed = {name: getattr(self, name).model_copy(update=fields) for name, fields in groups.items()}
         return self.model_copy(update=own | changed)
 
@@ -102,6 +105,11 @@ class Settings(BaseSettings):
             variable: getattr(getattr(self, group) if group else self, field)
             for variable, (group, field) in VARIABLES.items()
         }
+
+    @property
+    def kafka_connection(self) -> KafkaConnection:
+        """How clients connect to Kafka."""
+        return KafkaConnection(self.kafka.bootstrap_servers, self.kafka, kafka_secrets_path(self.home))
 
     @property
     def enabled_systems(self) -> tuple[str, ...]:
@@ -212,6 +220,10 @@ class Settings(BaseSettings):
 
 
 VARIABLES = variables_of(Settings)
+# The variables, in lower case without the prefix, whose values are secrets.
+SECRETS = frozenset(
+    name for name, value in Settings.model_construct().by_variable().items() if isinstance(value, SecretStr)
+)
 
 
 def setting_warnings() -> Iterator[str]:
@@ -226,9 +238,10 @@ def _explained(error: ValidationError) -> str:
     for one in error.errors():
         names = [str(part) for part in one["loc"]]
         location = (names[0], names[1]) if len(names) > 1 else ("", names[0])
-        found.append(
-            f"{variables.get(location, '.'.join(names))}: {one['msg'].removeprefix('Value error, ').removesuffix('.')}."
-        )
+        problem = f"{one['msg'].removeprefix('Value error, ').removesuffix('.')}."
+        # The message about a whole group names its variables.
+        is_group = location[0] == "" and location not in variables
+        found.append(problem if is_group else f"{variables.get(location, '.'.join(names))}: {problem}")
     return " ".join(
         [*found, "Correct it in the environment or in `.env`: .env.example describes each setting."]
     )
@@ -250,7 +263,7 @@ def serving_environment(settings: Settings) -> dict[str, str]:
 
 
 def settings_environment(settings: Settings) -> dict[str, str]:
-    """Return all settings as `FOLDLAKE_*` variables, from which `Settings()` recreates equal settings."""
+    """Return all settings as `FOLDLAKE_*` variables, with the secrets, from which `Settings()` recreates equal settings."""
     return {
         f"{PREFIX}{variable.upper()}": _as_text(value)
         for variable, value in settings.by_variable().items()
@@ -263,6 +276,8 @@ def _authority(host: str, port: int) -> str:
 
 
 def _as_text(value: object) -> str:
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
     if isinstance(value, tuple):
         return ",".join(_as_text(item) for item in value)
     if isinstance(value, bool):

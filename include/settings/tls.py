@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import field_validator
 
-from include.settings.groups import SettingsGroup, absolute_path
+from include.settings.base import SettingsGroup, absolute_path
 
 
 class TlsSettings(SettingsGroup):

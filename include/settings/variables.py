@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 from include.errors import SettingsError
-from include.settings.groups import SettingsGroup
+from include.settings.base import SettingsGroup
 
 PREFIX = "FOLDLAKE_"
 # Ends the name of a variable that has the path of a file with the value.

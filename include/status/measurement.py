@@ -44,20 +44,18 @@ def read_stream_status(settings: Settings) -> StreamStatus:
 
     Raises KafkaUnavailableError when no broker responds.
     """
-    servers = settings.kafka.bootstrap_servers
-    admin = admin_client(servers)
-    with closing(log_consumer(servers)) as consumer:
+    kafka = settings.kafka_connection
+    admin = admin_client(kafka)
+    with closing(log_consumer(kafka)) as consumer:
         reports = {report.query: report for report in newest_reports(consumer)}
-        with VersionRegistry(servers) as registry:
+        with VersionRegistry(kafka) as registry:
             records = registry.read()
         measurement = _Measurement(admin, consumer, reports, settings.stream.real_time_interval_s)
         found = [measurement.status(flow) for flow in flows(settings, stream_catalog(settings), records)]
         dead_letters = [
             flow for flow in found if flow.kind == FlowKind.DEAD_LETTERS and flow.records is not None
         ]
-        held = {
-            one.topic: one for one in open_transactions(servers, admin, [one.name for one in dead_letters])
-        }
+        held = {one.topic: one for one in open_transactions(kafka, admin, [one.name for one in dead_letters])}
     sources = (
         SourceStatus(
             flow.name,

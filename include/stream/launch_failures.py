@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from pydantic import SecretStr
+
 from include.files import write_atomically
 from include.unknown_fields import ignore_unknown_fields
 from include.webhook import post_alert
@@ -174,7 +176,7 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def alert_if_due(home: Path, webhook_url: str) -> str | None:
+def alert_if_due(home: Path, webhook_url: SecretStr) -> str | None:
     """Post the alert of the home's series if it is due and was not sent yet, and return its text.
 
     Raises OSError when it cannot be noted that it was sent; then it is not sent either.

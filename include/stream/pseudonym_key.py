@@ -12,7 +12,7 @@ FILE = "pseudonym.key"
 def pseudonym_key(settings: Settings) -> bytes:
     """Return the key: the setting, or else a random one that is created once in FOLDLAKE_HOME."""
     if settings.pseudonym_key:
-        return settings.pseudonym_key.encode()
+        return settings.pseudonym_key.get_secret_value().encode()
     path = settings.home / FILE
     if not path.is_file():
         write_atomically(path, secrets.token_hex(KEY_BYTES), PRIVATE_FILE)

@@ -8,6 +8,7 @@ from confluent_kafka import Consumer
 
 from include.kafka.compacted_topics import FRESH_S, Report, ReportTopic
 from include.kafka.topics import PROGRESS_TOPIC
+from include.settings import KafkaConnection
 from include.stream.checkpoints import query_name
 from include.unknown_fields import ignore_unknown_fields
 
@@ -84,9 +85,9 @@ class QueryReport:
         return self.is_fresh and self.phase != Phase.STOPPED
 
 
-def read_queries(bootstrap_servers: str) -> tuple[QueryReport, ...]:
+def read_queries(kafka: KafkaConnection) -> tuple[QueryReport, ...]:
     """Return the driver's last report on each query, regardless of its age; raises KafkaUnavailableError."""
-    return tuple(map(_query_report, QUERY_REPORTS.read(bootstrap_servers)))
+    return tuple(map(_query_report, QUERY_REPORTS.read(kafka)))
 
 
 def newest_reports(consumer: Consumer) -> Iterator[QueryReport]:
@@ -101,13 +102,13 @@ def _query_report(report: Report) -> QueryReport:
     return QueryReport(**{**fields, "reported_age_s": report.age_s, "last_batch": last_batch})
 
 
-def query_status(bootstrap_servers: str, read_model: str, number: int) -> QueryReport | None:
+def query_status(kafka: KafkaConnection, read_model: str, number: int) -> QueryReport | None:
     """Return the status of a version's query that a running driver reported last, or None when it reports none.
 
     Raises KafkaUnavailableError when no broker responds.
     """
     name = query_name(read_model, number)
-    queries = read_queries(bootstrap_servers)
+    queries = read_queries(kafka)
     return next((query for query in queries if query.query == name and query.is_fresh), None)
 
 

@@ -1,11 +1,12 @@
 """The command line of a standalone stream driver, and the settings that follow from it, for its launcher and the driver itself."""
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from include.errors import SettingsError
 from include.kafka.topics import admin_client, partition_count
-from include.settings import Settings
+from include.settings import KafkaConnection, Settings
 
 DESCRIPTION = """Run the stream driver alone, against any Kafka brokers: one read model, no Airflow, version registry or schema registry.
 
@@ -45,9 +46,15 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
+def brokers(arguments: argparse.Namespace) -> KafkaConnection:
+    """Return how the driver connects to the brokers: with the security of the settings."""
+    secrets_file = arguments.state_dir.absolute() / "kafka.properties"
+    return replace(Settings().kafka_connection, servers=arguments.bootstrap, secrets_file=secrets_file)
+
+
 def standalone_settings(arguments: argparse.Namespace) -> Settings:
     """Return the settings of the driver; raises SettingsError when the source topic does not exist."""
-    partitions = partition_count(admin_client(arguments.bootstrap), arguments.source_topic)
+    partitions = partition_count(admin_client(brokers(arguments)), arguments.source_topic)
     if partitions is None:
         raise SettingsError(
             f"Topic {arguments.source_topic!r} does not exist at {arguments.bootstrap}: create it, or correct --source-topic."

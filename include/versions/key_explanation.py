@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from include.declarations.event_types.privacy import Privacy, field_classes
 from include.declarations.read_model import ReadModel
 from include.position import Offsets
+from include.settings import KafkaConnection
 from include.versions.explanation import (
     ExplainedEvent,
     ExplainedVersion,
@@ -101,9 +102,9 @@ class VersionsOfKey:
     compared: tuple[Version, ...]
 
     @classmethod
-    def of(cls, bootstrap_servers: str, model: ReadModel, number: int | None) -> "VersionsOfKey":
+    def of(cls, kafka: KafkaConnection, model: ReadModel, number: int | None) -> "VersionsOfKey":
         """Return those of a read model. number: of the version to show; None: the live one. Raises NoVersionToExplainError, KafkaUnavailableError."""
-        with VersionRegistry(bootstrap_servers) as registry:
+        with VersionRegistry(kafka) as registry:
             record = registry.read().get(model.name)
         shown = version_to_explain(record, model, number)
         assert record is not None  # noqa: S101 - or the version would not have been found

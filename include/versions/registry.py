@@ -26,6 +26,7 @@ from include.kafka.topics import (
     ensure_topics,
 )
 from include.position import Offsets
+from include.settings import KafkaConnection
 from include.versions.transitions import PromotionLostError, Transition, UnknownVersionError
 from include.versions.version_record import ReadModelVersions, Version
 from include.waiting import wait_for
@@ -42,15 +43,15 @@ FENCED = frozenset({"_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"})
 class VersionRegistry:
     """Reads and changes the version registry. A context manager that closes it on exit; not thread-safe."""
 
-    def __init__(self, bootstrap_servers: str, replication_factor: int = 1) -> None:
-        self._bootstrap_servers = bootstrap_servers
+    def __init__(self, kafka: KafkaConnection, replication_factor: int = 1) -> None:
+        self._kafka = kafka
         self._replication_factor = replication_factor
-        self._consumer = log_consumer(bootstrap_servers)
+        self._consumer = log_consumer(kafka)
 
     @property
-    def bootstrap_servers(self) -> str:
+    def kafka(self) -> KafkaConnection:
         """The brokers that hold the registry."""
-        return self._bootstrap_servers
+        return self._kafka
 
     def __enter__(self) -> Self:
         """Return the registry, which is closed at the end of the block."""
@@ -66,7 +67,7 @@ class VersionRegistry:
 
     def ensure_topic(self) -> None:
         """Create the topic if it does not exist."""
-        admin = admin_client(self._bootstrap_servers)
+        admin = admin_client(self._kafka)
         ensure_topics(admin, [Topic(VERSION_REGISTRY_TOPIC, 1, COMPACTED)], self._replication_factor)
 
     def read(self) -> dict[str, ReadModelVersions]:
@@ -122,7 +123,7 @@ class VersionRegistry:
         """Append the records if they are not there yet; False when the commit failed, and may have been made all the same."""
         producer = Producer(
             {
-                "bootstrap.servers": self._bootstrap_servers,
+                **self._kafka.client_settings,
                 "transactional.id": TRANSACTIONAL_ID,
                 "transaction.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
                 "log_level": 3,
@@ -256,26 +257,26 @@ def _number(version: Version | None) -> int:
 
 
 def source_ends_if_known(
-    bootstrap_servers: str, model: ReadModel, number: int | None, read: Mapping[int, int] | None = None
+    kafka: KafkaConnection, model: ReadModel, number: int | None, read: Mapping[int, int] | None = None
 ) -> Offsets | None:
     """Return the end offsets of the source topic of a version; None if Kafka does not respond: for what is only shown.
 
     read: end offsets above these are lowered to where the records end, so that only what has records looks unread. number: None, and a version that the registry does not list, stand for the topic that the read model declares.
     """
     try:
-        with VersionRegistry(bootstrap_servers) as registry:
+        with VersionRegistry(kafka) as registry:
             record = registry.read().get(model.name)
     except KafkaUnavailableError:
         return None
     version = None if record is None or number is None else record.version(number)
     source_topic = "" if version is None else version.source_topic
-    return ends_if_known(bootstrap_servers, model.reading(source_topic).source_topic, read)
+    return ends_if_known(kafka, model.reading(source_topic).source_topic, read)
 
 
-def live_version_if_known(bootstrap_servers: str, read_model: str) -> Version | None:
+def live_version_if_known(kafka: KafkaConnection, read_model: str) -> Version | None:
     """Return the live version of a read model; None if there is none, or if Kafka does not respond."""
     try:
-        with VersionRegistry(bootstrap_servers) as registry:
+        with VersionRegistry(kafka) as registry:
             record = registry.read().get(read_model)
     except KafkaUnavailableError:
         return None

@@ -13,6 +13,7 @@ from include.errors import FoldlakeError, KafkaUnavailableError
 from include.kafka.log_reading import log_consumer
 from include.kafka.topic_state import TopicState, topic_state
 from include.position import Offsets
+from include.settings import KafkaConnection
 
 EARLIEST = "earliest"
 SHIFT_BY = "shift-by"
@@ -68,7 +69,7 @@ class StartRule:
         )
 
 
-def start_offsets(bootstrap_servers: str, topic: str, rule: StartRule, live: Offsets) -> Offsets:
+def start_offsets(kafka: KafkaConnection, topic: str, rule: StartRule, live: Offsets) -> Offsets:
     """Return the offset of the first event of each partition that counts by a rule; empty: of the whole log.
 
     A partition without an event since a time starts at its end. live: where the live version starts.
@@ -77,14 +78,14 @@ def start_offsets(bootstrap_servers: str, topic: str, rule: StartRule, live: Off
     """
     if rule == StartRule():
         return Offsets()
-    log = topic_state(bootstrap_servers, topic)
+    log = topic_state(kafka, topic)
     if log is None:
         raise StartRuleError(
             f"Topic {topic} does not exist: the stream driver creates it at its first start."
         )
     if rule.since is None:
         return rule.shifted(log, live)
-    with closing(log_consumer(bootstrap_servers)) as consumer:
+    with closing(log_consumer(kafka)) as consumer:
         return _since(consumer, topic, rule.since, log)
 
 

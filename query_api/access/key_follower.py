@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, TopicPartition
 from include.access.key_topic import KEY_TOPIC, KeyTopic
 from include.errors import KafkaUnavailableError
 from include.kafka.log_reading import log_consumer, offset_bounds_of
-from include.settings import Settings
+from include.settings import KafkaConnection, Settings
 from query_api.access.key_file import write_key_file
 
 POLL_S = 0.5
@@ -27,9 +27,9 @@ class KeyFollower:
     waiting_for: why the keys have not been read since the start, or cannot be written; empty once they are in the file.
     """
 
-    def __init__(self, bootstrap_servers: str, replication_factor: int, directory: Path) -> None:
-        self._bootstrap_servers = bootstrap_servers
-        self._topic = KeyTopic(bootstrap_servers, replication_factor)
+    def __init__(self, kafka: KafkaConnection, replication_factor: int, directory: Path) -> None:
+        self._kafka = kafka
+        self._topic = KeyTopic(kafka, replication_factor)
         self._directory = directory
         # One that reads the keys, and one that waits at the end of the topic.
         self._clients: tuple[Consumer, Consumer] | None = None
@@ -42,7 +42,7 @@ class KeyFollower:
         if not settings.auth.accepts_keys:
             return None
         factor = settings.topics.replication_factor
-        return cls(settings.kafka.bootstrap_servers, factor, settings.store_dir)
+        return cls(settings.kafka_connection, factor, settings.store_dir)
 
     def run_once(self) -> None:
         """Read the keys if they may have changed, then wait briefly for the next change."""
@@ -61,8 +61,8 @@ class KeyFollower:
     def _read(self) -> None:
         if self._clients is None:
             self._topic.ensure()
-            watch = log_consumer(self._bootstrap_servers, fetch_wait_ms=int(POLL_S * 1000))
-            self._clients = log_consumer(self._bootstrap_servers), watch
+            watch = log_consumer(self._kafka, fetch_wait_ms=int(POLL_S * 1000))
+            self._clients = log_consumer(self._kafka), watch
         reader, watch = self._clients
         # Before the keys are read: a record that is appended meanwhile causes another reading.
         _, end = offset_bounds_of(reader, KEY_TOPIC, 0)

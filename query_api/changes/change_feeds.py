@@ -16,7 +16,7 @@ from include.declarations.api import Location
 from include.errors import KafkaUnavailableError
 from include.kafka.compacted_topics import ChangelogReader, changelog_consumer
 from include.kafka.schema_registry import SchemaRegistry
-from include.settings import Settings
+from include.settings import KafkaConnection, Settings
 from query_api.changes.changelog_decoder import ChangelogDecoder
 from query_api.changes.key_change import ChangeEvent
 from query_api.changes.recent_changes import RecentChanges, position_text
@@ -66,7 +66,7 @@ class ChangeFeed:
 
     def __init__(
         self,
-        bootstrap_servers: str,
+        kafka: KafkaConnection,
         registry: SchemaRegistry,
         source: FeedSource,
         state: Callable[[], NodeState | None],
@@ -75,7 +75,7 @@ class ChangeFeed:
         self.recent: RecentChanges | None = None
         self.live: int | None = None
         self.end_reason = ""
-        self._bootstrap_servers = bootstrap_servers
+        self._kafka = kafka
         self._state = state
         self._stopping = threading.Event()
         self._ready = threading.Event()
@@ -99,7 +99,7 @@ class ChangeFeed:
             if error.name() in LOST:
                 raise ChangelogLostError(f"{topic}: {error.str()}")
 
-        return ChangelogReader(changelog_consumer(self._bootstrap_servers, CLIENT_ID), topic, on_error)
+        return ChangelogReader(changelog_consumer(self._kafka, CLIENT_ID), topic, on_error)
 
     def new_decoder(self) -> ChangelogDecoder:
         """Return a decoder that knows no key yet."""
@@ -190,8 +190,8 @@ class ChangeFeeds:
     """Starts a feed for the first stream, and stops it some time after the last one. Thread-safe."""
 
     def __init__(self, settings: Settings, state: Callable[[], NodeState | None]) -> None:
-        self.bootstrap_servers = settings.kafka.bootstrap_servers
-        self.registry = SchemaRegistry(settings.registry.url)
+        self.kafka = settings.kafka_connection
+        self.registry = SchemaRegistry(settings.registry.connection)
         self.is_stopped = False
         self._state = state
         self._lock = threading.Lock()
@@ -207,9 +207,7 @@ class ChangeFeeds:
             if found is None or found.end_reason:
                 if not self._feeds:
                     threading.Thread(target=self._run, name="unused feeds", daemon=True).start()
-                found = self._feeds[source] = ChangeFeed(
-                    self.bootstrap_servers, self.registry, source, self._state
-                )
+                found = self._feeds[source] = ChangeFeed(self.kafka, self.registry, source, self._state)
             self._streams[source] = self._streams.get(source, 0) + 1
             self._unused_since_s.pop(source, None)
         try:

@@ -18,6 +18,7 @@ from include.kafka.topics import VERSION_REGISTRY_TOPIC, admin_client
 from include.nodes.node_url import PeerRule
 from include.nodes.routing_table import RoutingTable, member_url, routing_table
 from include.position import Offsets
+from include.settings import KafkaConnection
 from include.stream.checkpoints import query_name
 from include.stream.folded_offsets import read_offsets
 from include.stream.query_reports import QueryReport, newest_reports
@@ -65,18 +66,18 @@ class ClusterObserver:
 
     def __init__(
         self,
-        bootstrap_servers: str,
+        kafka: KafkaConnection,
         replication_factor: int,
         source_topics: Mapping[str, str],
         peers: PeerRule,
     ) -> None:
         """Observe the read models whose names and source topics are given, and the nodes that `peers` accepts."""
         self._source_topics = source_topics
-        self._bootstrap_servers = bootstrap_servers
+        self._kafka = kafka
         self._peers = peers
-        self._versions = VersionRegistry(bootstrap_servers, replication_factor)
-        self._admin = admin_client(bootstrap_servers)
-        self._consumer = log_consumer(bootstrap_servers)
+        self._versions = VersionRegistry(kafka, replication_factor)
+        self._admin = admin_client(kafka)
+        self._consumer = log_consumer(kafka)
         self._record_ends = RecordEnds(self._consumer)
         self._ends_before: Mapping[Partition, int] = {}
         self._routing = RoutingTable()
@@ -101,7 +102,7 @@ class ClusterObserver:
             ends |= self._quiet_record_ends(sources, ends)
             return ClusterView(versions, topics, self._routing, ends, read_at)
         except (KafkaException, TimeoutError) as error:
-            message = f"Kafka at {self._bootstrap_servers} does not answer ({error}): is the broker up?"
+            message = f"Kafka at {self._kafka} does not answer ({error}): is the broker up?"
             raise KafkaUnavailableError(message) from error
 
     def url_under(self, name: str) -> str | None:
@@ -179,15 +180,15 @@ class ClusterObserver:
 class RegistryWatch:
     """Calls `on_change` for every appended record. One thread calls `run_once` in a loop."""
 
-    def __init__(self, bootstrap_servers: str, on_change: Callable[[], None]) -> None:
-        self._bootstrap_servers = bootstrap_servers
+    def __init__(self, kafka: KafkaConnection, on_change: Callable[[], None]) -> None:
+        self._kafka = kafka
         self._on_change = on_change
         self._consumer: Consumer | None = None
 
     def run_once(self) -> None:
         """Wait briefly for the next record. The node's regular poll finds what is missed while Kafka is unavailable."""
         if self._consumer is None:
-            self._consumer = log_consumer(self._bootstrap_servers, fetch_wait_ms=int(POLL_S * 1000))
+            self._consumer = log_consumer(self._kafka, fetch_wait_ms=int(POLL_S * 1000))
             self._consumer.assign([TopicPartition(VERSION_REGISTRY_TOPIC, 0, OFFSET_END)])
         message = self._consumer.poll(POLL_S)
         if message is None:

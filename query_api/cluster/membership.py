@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from include.nodes.routing_table import GROUP
-from include.settings import NodeSettings
+from include.settings import KafkaConnection, NodeSettings
 from query_api.errors import FencedError
 
 # Three heartbeats fit into the shortest session timeout that a broker allows by default (6 s).
@@ -28,7 +28,7 @@ class Membership:
     """Joins the group and keeps `assigned` up to date. One thread calls `run_once` in a loop."""
 
     def __init__(
-        self, bootstrap_servers: str, node: NodeSettings, url: str, on_change: Callable[[], None]
+        self, kafka: KafkaConnection, node: NodeSettings, url: str, on_change: Callable[[], None]
     ) -> None:
         """Get ready to join. url: at which other nodes reach this one. on_change: called after each change of `assigned`."""
         self._on_change = on_change
@@ -38,7 +38,7 @@ class Membership:
         self._change_at_s = 0.0
         self._consumer = Consumer(
             {
-                "bootstrap.servers": bootstrap_servers,
+                **kafka.client_settings,
                 "group.id": GROUP,
                 # A restart within the session timeout gets its partitions back without a rebalance.
                 "group.instance.id": node.name,

@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from include.kafka.log_reading import log_consumer_settings
 from include.position import Position
+from include.settings import KafkaConnection
 
 # For how many seconds the ends are remembered.
 REMEMBERED_ENDS = 120
@@ -61,11 +62,11 @@ class TopicEnds:
 class RecordTimes:
     """Reads the times of single records. Not thread-safe."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
+    def __init__(self, kafka: KafkaConnection) -> None:
         # One record is enough, however many follow it.
         self._consumer = Consumer(
             {
-                **log_consumer_settings(bootstrap_servers),
+                **log_consumer_settings(kafka),
                 "fetch.message.max.bytes": MAX_FETCH_BYTES,
                 "queued.min.messages": 1,
             }

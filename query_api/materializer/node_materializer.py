@@ -66,15 +66,15 @@ class Materializer:
         self._stopping = threading.Event()
         self._observe_now = threading.Event()
         self._membership = Membership(
-            settings.kafka.bootstrap_servers,
+            settings.kafka_connection,
             settings.node,
             settings.advertised_url,
             self._on_assignment,
         )
         self._observer = ClusterObserver(
-            settings.kafka.bootstrap_servers, settings.topics.replication_factor, self._source_topics, peers
+            settings.kafka_connection, settings.topics.replication_factor, self._source_topics, peers
         )
-        self._registry_watch = RegistryWatch(settings.kafka.bootstrap_servers, self._observe_now.set)
+        self._registry_watch = RegistryWatch(settings.kafka_connection, self._observe_now.set)
         self._keys = KeyFollower.of_node(settings)
         self._fold_watch = FoldWatch(
             self._observer.fold_progress,
@@ -96,7 +96,7 @@ class Materializer:
             lambda: self._published,
             self._arrivals,
             lambda state: peer_reports(peers_asked, state),
-            lambda: RecordTimes(settings.kafka.bootstrap_servers),
+            lambda: RecordTimes(settings.kafka_connection),
             lambda: self._stopping.wait(HEARTBEAT_S),
         )
 

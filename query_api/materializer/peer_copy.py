@@ -78,7 +78,7 @@ class PeerCopy:
         self._model, self._version, self._binding = version
         self._topic = self._binding.topic
         self.records = 0
-        self._registry = SchemaRegistry(settings.registry.url)
+        self._registry = SchemaRegistry(settings.registry.connection)
         self._consumer, self._is_stopped = consumer, is_stopped
         self._tls = client_tls(settings)
         self._reports = reports or (lambda: _peer_reports(settings, is_stopped))
@@ -175,7 +175,7 @@ def changes_of(batch: "pa.RecordBatch") -> list[Change]:
 def _peer_reports(settings: Settings, is_stopped: Callable[[], bool]) -> Iterable[PartitionReport]:
     """Yield the reports of all other nodes; of one that does not respond, none."""
     try:
-        admin, rule = admin_client(settings.kafka.bootstrap_servers), PeerRule.of_node(settings)
+        admin, rule = admin_client(settings.kafka_connection), PeerRule.of_node(settings)
         routing = wait_for(
             lambda: RoutingTable() if is_stopped() else routing_table(admin, ROUTING_TIMEOUT_S, rule),
             timeout_s=ROUTING_TIMEOUT_S,

@@ -206,7 +206,7 @@ class VersionFollower(threading.Thread):
     def _follow_into(self, store: StoreWriter) -> None:
         """Follow until `end`; raises the error that stopped it."""
         reference = self.reference
-        consumer = changelog_consumer(self._settings.kafka.bootstrap_servers, self._settings.advertised_url)
+        consumer = changelog_consumer(self._settings.kafka_connection, self._settings.advertised_url)
         check = BackgroundCheck(self._directory, reference.model, reference.number)
         previously_ready = self._previously_ready if store.positions() else {}
         try:
@@ -215,7 +215,7 @@ class VersionFollower(threading.Thread):
                 reference.changelog_topic,
                 store,
                 consumer,
-                SchemaRegistry(self._settings.registry.url),
+                SchemaRegistry(self._settings.registry.connection),
                 # A shared store has the partitions for all nodes, whoever writes them.
                 release_grace_s=0 if store.is_shared else self._settings.node.release_grace_s,
                 previously_ready=previously_ready,

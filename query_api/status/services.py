@@ -32,9 +32,10 @@ def _kafka(view: NodeView) -> dict[str, Any]:
 
 
 def _registry(view: NodeView) -> dict[str, Any]:
-    url = view.settings.registry.url
-    _, problem = _answer(f"{url}/subjects", "FOLDLAKE_SCHEMA_REGISTRY_URL")
-    return _service("Schema registry", problem, REGISTRY_EFFECT, url=url)
+    registry = view.settings.registry.connection
+    client = {"auth": registry.credentials, "verify": registry.tls_context()}
+    _, problem = _answer(f"{registry.url}/subjects", "FOLDLAKE_SCHEMA_REGISTRY_URL", **client)
+    return _service("Schema registry", problem, REGISTRY_EFFECT, url=registry.url)
 
 
 def _airflow(view: NodeView) -> dict[str, Any]:
@@ -59,10 +60,10 @@ def _airflow_failure(url: str) -> str:
     return f"not healthy: {', '.join(unhealthy)}" if unhealthy else ""
 
 
-def _answer(url: str, setting: str) -> tuple[httpx.Response | None, str]:
+def _answer(url: str, setting: str, **client: Any) -> tuple[httpx.Response | None, str]:  # noqa: ANN401 - httpx's own options
     """Return the answer in JSON, or None and why there is none."""
     try:
-        answer = httpx.get(url, timeout=TIMEOUT_S, trust_env=False)
+        answer = httpx.get(url, timeout=TIMEOUT_S, trust_env=False, **client)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         return None, f"{without_credentials(url)} does not answer ({_reason(error)})"
     problem = f"{without_credentials(url)} answers {answer.status_code}"

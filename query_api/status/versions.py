@@ -16,7 +16,7 @@ def read_versions(view: NodeView) -> list[dict[str, Any]]:
     """Return one entry for each version that has not ended; without Kafka, what the node knows: not why and since when."""
     try:
         view.require_kafka()
-        with VersionRegistry(view.settings.kafka.bootstrap_servers) as registry:
+        with VersionRegistry(view.settings.kafka_connection) as registry:
             records = registry.read()
     except KafkaUnavailableError:
         state = view.state()
@@ -67,15 +67,15 @@ def read_rebuilds(view: NodeView) -> list[dict[str, Any]]:
     progress: of each of its stages that runs, as in StageProgress. ready_partitions, partitions: of a candidate, on this node.
     """
     view.require_kafka()
-    servers = view.settings.kafka.bootstrap_servers
-    with VersionRegistry(servers) as registry:
+    kafka = view.settings.kafka_connection
+    with VersionRegistry(kafka) as registry:
         records = registry.read()
     unfinished = [
         (record.read_model, version)
         for record in records.values()
         if (version := record.unfinished) is not None
     ]
-    stages = running_rebuilds(servers) if unfinished else ()
+    stages = running_rebuilds(kafka) if unfinished else ()
     return [_unfinished(view, read_model, version, stages) for read_model, version in unfinished]
 
 

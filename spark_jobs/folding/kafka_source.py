@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from include.position import Offsets
+from include.settings import KafkaConnection
+from include.spark.kafka_clients import spark_options
 
 # A read consists of about this many tasks, or more, unless they would be tiny or huge: progress counts tasks that have ended.
 TASKS = 16
@@ -16,9 +18,9 @@ FEWEST_PER_TASK, MOST_PER_TASK = 5_000, 250_000
 
 @dataclass(frozen=True)
 class KafkaSource:
-    """Where events are read from: servers, topic, and further options of Spark's Kafka source."""
+    """Where events are read from: brokers, topic, and further options of Spark's Kafka source."""
 
-    bootstrap_servers: str
+    kafka: KafkaConnection
     topic: str
     options: tuple[tuple[str, str], ...] = ()
 
@@ -26,7 +28,7 @@ class KafkaSource:
         """Return the topic's records as a stream, from the first offset or from the query's checkpoint."""
         reader = (
             spark.readStream.format("kafka")
-            .option("kafka.bootstrap.servers", self.bootstrap_servers)
+            .options(**spark_options(self.kafka))
             .option("subscribe", self.topic)
             .option("startingOffsets", "earliest")
             # Events that retention has deleted must fail the query, never be skipped.
@@ -40,7 +42,7 @@ class KafkaSource:
 
 
 def topic_records(
-    spark: SparkSession, bootstrap_servers: str, topic: str, until: Offsets, since: Offsets | None = None
+    spark: SparkSession, kafka: KafkaConnection, topic: str, until: Offsets, since: Offsets | None = None
 ) -> DataFrame:
     """Return a topic's records up to these end offsets, as Spark's Kafka source has them.
 
@@ -48,7 +50,7 @@ def topic_records(
     """
     return (
         spark.read.format("kafka")
-        .option("kafka.bootstrap.servers", bootstrap_servers)
+        .options(**spark_options(kafka))
         .option("subscribe", topic)
         .option("startingOffsets", "earliest" if since is None else _starts(topic, since, until))
         # Fixed ends: otherwise Spark reads up to the ends at the time of planning.

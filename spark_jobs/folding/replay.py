@@ -16,7 +16,7 @@ from include.kafka.schema_ids import UNKNOWN_SCHEMA_ID, known_schema_ids
 from include.kafka.topic_state import source_state
 from include.kafka.wire_format import HEADER_BYTES, MAGIC, split
 from include.position import Offsets
-from include.settings import Settings
+from include.settings import KafkaConnection, Settings
 from include.spark.lake_config import DECODE_ONCE
 from spark_jobs.folding.decode import EventDecoder, good_events
 from spark_jobs.folding.fold_query import fold_failure, foldable
@@ -38,9 +38,9 @@ class IdsOf(Enum):
     LOG = auto()
 
 
-def source_ends(bootstrap_servers: str, topic: str) -> Offsets:
+def source_ends(kafka: KafkaConnection, topic: str) -> Offsets:
     """Return the current end offset of each partition of a source topic; raises as `source_state` does."""
-    return source_state(bootstrap_servers, topic).ends
+    return source_state(kafka, topic).ends
 
 
 def with_needed_schema_ids(job: Callable[[IdsOf], T]) -> T:
@@ -141,7 +141,7 @@ def _records_and_decoder(
     since: Offsets | None,
     ids_of: IdsOf,
 ) -> tuple[DataFrame, EventDecoder]:
-    records = topic_records(spark, settings.kafka.bootstrap_servers, events.topic, until, since)
+    records = topic_records(spark, settings.kafka_connection, events.topic, until, since)
     ids = known_schema_ids(settings, events.topic, _ids_in(records) if ids_of is IdsOf.LOG else frozenset())
     return records, EventDecoder(events.readers, ids, len(until), events.record_key)
 

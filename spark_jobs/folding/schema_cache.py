@@ -16,6 +16,8 @@ from include.kafka.schema_ids import UNKNOWN_SCHEMA_ID, SchemaIds
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.wire_format import HEADER_BYTES, MAGIC, split
 from include.position import Offsets
+from include.settings import KafkaConnection
+from include.spark.kafka_clients import spark_options
 from spark_jobs.folding.decode import is_undecided
 from spark_jobs.runtime.checkpoint import offsets_json
 
@@ -183,14 +185,14 @@ def learn_ids(
     spark: SparkSession,
     schemas: KnownSchemas,
     error: str,
-    bootstrap_servers: str,
+    kafka: KafkaConnection,
     topic: str,
     checkpoint: str,
 ) -> None:
     """Look up the schema ids that an error of a query names, and those of the records ahead of its checkpoint."""
     # First, so that they are known even if the records ahead cannot be read.
     schemas.learn(named_headers(error))
-    schemas.learn(headers_ahead(spark, bootstrap_servers, topic, checkpoint, schemas.schema_ids))
+    schemas.learn(headers_ahead(spark, kafka, topic, checkpoint, schemas.schema_ids))
 
 
 def named_headers(error: str) -> set[bytes]:
@@ -202,7 +204,7 @@ def named_headers(error: str) -> set[bytes]:
 
 
 def headers_ahead(
-    spark: SparkSession, bootstrap_servers: str, topic: str, checkpoint: str, known: SchemaIds
+    spark: SparkSession, kafka: KafkaConnection, topic: str, checkpoint: str, known: SchemaIds
 ) -> set[bytes]:
     """Return the distinct headers with an undecided schema id between a query's checkpoint and the end of its topic.
 
@@ -211,7 +213,7 @@ def headers_ahead(
     """
     records = (
         spark.read.format("kafka")
-        .option("kafka.bootstrap.servers", bootstrap_servers)
+        .options(**spark_options(kafka))
         .option("subscribe", topic)
         .option("startingOffsets", offsets_json(spark, checkpoint) or "earliest")
         .load()

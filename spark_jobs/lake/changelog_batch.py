@@ -15,6 +15,7 @@ from include.kafka.record_schema import RecordSchema
 from include.kafka.schema_registry import JOB_PATIENCE_S, SchemaRegistry
 from include.kafka.wire_format import HEADER_BYTES, header
 from include.position import Offsets
+from include.settings import KafkaConnection, RegistryConnection
 from spark_jobs.folding.kafka_source import topic_records
 from spark_jobs.folding.logical_conversion import is_readable
 
@@ -59,22 +60,22 @@ class RecordCounts:
 class Changelog:
     """The changelog of a version, as Spark reads it.
 
-    registry_url: of the registry that has the schemas of its records. columns: those of the read model's table.
+    registry: the one that has the schemas of its records. columns: those of the read model's table.
     """
 
-    bootstrap_servers: str
-    registry_url: str
+    kafka: KafkaConnection
+    registry: RegistryConnection
     model: ReadModel
     topic: str
     columns: StructType
 
     @cached_property
     def _registry(self) -> SchemaRegistry:
-        return SchemaRegistry(self.registry_url, patience_s=JOB_PATIENCE_S)
+        return SchemaRegistry(self.registry, patience_s=JOB_PATIENCE_S)
 
     def read(self, spark: SparkSession, until: Offsets) -> DataFrame:
         """Return the newest record of each key below these end offsets (see `newest_records`)."""
-        return self.newest(topic_records(spark, self.bootstrap_servers, self.topic, until))
+        return self.newest(topic_records(spark, self.kafka, self.topic, until))
 
     def newest(self, records: DataFrame) -> DataFrame:
         """Return the newest record of each key among some of its records."""

@@ -14,7 +14,7 @@ from include.lake.tables import lake_lock, table_path
 from include.lake.tagged_table import NewestTag
 from include.lake.tags import CommitTag
 from include.position import Offsets
-from include.settings import Settings
+from include.settings import KafkaConnection, Settings
 from include.stream.checkpoints import checkpoint_path
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Version
@@ -49,9 +49,9 @@ def lake_table(spark: SparkSession, lake_root: str, retention_h: float, model: R
     return LakeTable(spark, table_path(lake_root, model.name), retention_h, model)
 
 
-def live_version(bootstrap_servers: str, model: ReadModel) -> Version | None:
+def live_version(kafka: KafkaConnection, model: ReadModel) -> Version | None:
     """Return the live version, or None if there is none yet."""
-    with VersionRegistry(bootstrap_servers) as registry:
+    with VersionRegistry(kafka) as registry:
         record = registry.read().get(model.name)
     return None if record is None else record.live
 
@@ -68,7 +68,7 @@ def promote(spark: SparkSession, settings: Settings, model: ReadModel) -> LiveLa
 
 def ensure_live_version(spark: SparkSession, settings: Settings, model: ReadModel) -> LiveLake | None:
     """Like `promote`, for a caller that holds the table's lock."""
-    version = live_version(settings.kafka.bootstrap_servers, model)
+    version = live_version(settings.kafka_connection, model)
     if version is None:
         LOG.info("%s has no live version yet: nothing to do", model.name)
         return None
@@ -76,15 +76,15 @@ def ensure_live_version(spark: SparkSession, settings: Settings, model: ReadMode
     checkpoint = checkpoint_path(settings.checkpoints, model.name, version.number)
     source_topic = model.reading(version.source_topic).source_topic
     complete_up_to = committed_offsets(spark, checkpoint, source_topic)
-    found = topic_state(settings.kafka.bootstrap_servers, version.changelog_topic)
+    found = topic_state(settings.kafka_connection, version.changelog_topic)
     if found is None:
         LOG.info("%s has no topic %s yet: nothing to do", model.name, version.changelog_topic)
         return None
     table = lake_table(spark, settings.lake_root, settings.lake.retention_h, model)
     table.ensure()
     changelog = Changelog(
-        settings.kafka.bootstrap_servers,
-        settings.registry.url,
+        settings.kafka_connection,
+        settings.registry.connection,
         model,
         version.changelog_topic,
         table.columns,

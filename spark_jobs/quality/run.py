@@ -84,7 +84,7 @@ def _reporter(settings: Settings, request: CheckRequest) -> StageReporter | None
     if request.version is None or StoreName.STAGING not in request.stores:
         return None
     return StageReporter(
-        settings.kafka.bootstrap_servers,
+        settings.kafka_connection,
         settings.topics.replication_factor,
         request.read_model,
         request.version,

@@ -35,7 +35,7 @@ class SourceLog:
 
     def age_beyond_s(self, offsets: Offsets, ends: Offsets) -> float:
         """Return the age of the oldest event at or after `offsets` and below `ends`; 0 if there is none."""
-        with closing(log_consumer(self.settings.kafka.bootstrap_servers)) as consumer:
+        with closing(log_consumer(self.settings.kafka_connection)) as consumer:
             return age_beyond_s(consumer, self.model.source_topic, offsets, ends)
 
     def read(self, job: Callable[[DataFrame], T], until: Offsets, since: Offsets | None = None) -> T:

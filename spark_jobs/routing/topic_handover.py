@@ -7,6 +7,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from include.errors import KafkaUnavailableError
 from include.kafka.log_reading import read_tail
 from include.kafka.origins import LanePartition, OutputOrigin, WrittenRecords
+from include.settings import KafkaConnection
 
 # Whether a record of this pair and origin is to be appended.
 IsDue = Callable[[LanePartition, OutputOrigin], bool]
@@ -25,7 +26,7 @@ def newer_than(written: Mapping[LanePartition, OutputOrigin]) -> IsDue:
 
 
 def append_due(
-    bootstrap_servers: str,
+    kafka: KafkaConnection,
     consumer: Consumer,
     source: str,
     target: str,
@@ -43,7 +44,7 @@ def append_due(
     failures: list[KafkaError] = []
     producer = Producer(
         {
-            "bootstrap.servers": bootstrap_servers,
+            **kafka.client_settings,
             "acks": "all",
             "enable.idempotence": True,
             "delivery.timeout.ms": DELIVERY_TIMEOUT_MS,

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 
 from include.kafka.compacted_topics import ReportPublisher
+from include.settings import KafkaConnection
 from include.stream.query_reports import QUERY_REPORTS, BatchProgress
 from spark_jobs.streaming.supervised_query import SupervisedQuery
 
@@ -15,8 +16,8 @@ PUBLISH_INTERVAL_S = 2.0
 class ProgressPublisher:
     """Publishes the progress of every query every two seconds, without ever waiting for a broker."""
 
-    def __init__(self, bootstrap_servers: str, master: str) -> None:
-        self._reports = ReportPublisher(bootstrap_servers, QUERY_REPORTS)
+    def __init__(self, kafka: KafkaConnection, master: str) -> None:
+        self._reports = ReportPublisher(kafka, QUERY_REPORTS)
         self._master = master
         self._next_s = 0.0
 

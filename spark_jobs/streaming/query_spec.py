@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from include.errors import FoldlakeError
 from include.kafka.schema_ids import SchemaIds
 from include.position import Offsets
-from include.settings import StreamSettings
+from include.settings import KafkaConnection, StreamSettings
 from include.stream.pace import PACES, Pace
 from include.stream.slot_planning import SlotClaim, SlotRank
 from spark_jobs.folding.schema_cache import KnownSchemas
@@ -39,7 +39,7 @@ class QueryEndpoints:
     partitions: number of partitions of the source topic. sink_partitions: of the sink topic; 0: the same number.
     """
 
-    bootstrap_servers: str
+    kafka: KafkaConnection
     source_topic: str
     sink_topic: str
     partitions: int

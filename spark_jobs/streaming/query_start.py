@@ -7,6 +7,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from include.kafka.schema_ids import SchemaIds
+from include.spark.kafka_clients import spark_options
 from spark_jobs.folding.kafka_source import KafkaSource
 from spark_jobs.streaming.query_spec import QuerySpec
 
@@ -68,7 +69,7 @@ def _writer(
         spark.conf.set("spark.sql.shuffle.partitions", str(spec.shuffle_partitions))
     topic = endpoints.source_topic
     starts = {"startingOffsets": spec.starts.for_spark(topic)} if spec.starts else {}
-    source = KafkaSource(endpoints.bootstrap_servers, topic, tuple((starts | source_options).items()))
+    source = KafkaSource(endpoints.kafka, topic, tuple((starts | source_options).items()))
     records = spec.records(source.read(spark), schema_ids)
     # A query whose records name their topics also writes dead letters.
     topics = {} if "topic" in records.columns else {"topic": endpoints.sink_topic}
@@ -76,7 +77,7 @@ def _writer(
         records.writeStream.format("kafka")
         .queryName(spec.name)
         .outputMode("update")
-        .option("kafka.bootstrap.servers", endpoints.bootstrap_servers)
+        .options(**spark_options(endpoints.kafka))
         .option("kafka.enable.metrics.push", "false")
         .option("checkpointLocation", endpoints.checkpoint)
         .options(**(topics | producer | dict(spec.sink)))

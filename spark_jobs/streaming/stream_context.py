@@ -50,12 +50,12 @@ class StreamContext:
         self.settings = settings
         self.catalog = catalog
         self.triggers = TriggerSettings.from_settings(settings.stream)
-        self.admin = admin_client(settings.kafka.bootstrap_servers)
-        self.consumer = log_consumer(settings.kafka.bootstrap_servers)
-        self.schema_registry = SchemaRegistry(settings.registry.url)
-        self.versions = VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor)
+        self.admin = admin_client(settings.kafka_connection)
+        self.consumer = log_consumer(settings.kafka_connection)
+        self.schema_registry = SchemaRegistry(settings.registry.connection)
+        self.versions = VersionRegistry(settings.kafka_connection, settings.topics.replication_factor)
         self._rejections = SchemaRejections(
-            settings.kafka.bootstrap_servers, process, settings.topics.replication_factor
+            settings.kafka_connection, process, settings.topics.replication_factor
         )
         self._is_driver = is_driver
         self._schemas: dict[str, KnownSchemas] = {}
@@ -102,7 +102,7 @@ class StreamContext:
         """Return a query's endpoints; `checkpoint` is a path relative to the folder of all checkpoints."""
         settings = self.settings
         return QueryEndpoints(
-            settings.kafka.bootstrap_servers,
+            settings.kafka_connection,
             source_topic,
             sink_topic,
             self._partitions(source_topic),

@@ -266,7 +266,7 @@ class SupervisedQuery:
                     self._spark,
                     self.spec.schemas,
                     str(error),
-                    endpoints.bootstrap_servers,
+                    endpoints.kafka,
                     endpoints.source_topic,
                     endpoints.checkpoint,
                 )

@@ -16,7 +16,7 @@ from include.files import PRIVATE_FILE, write_atomically
 from include.settings import CHECKOUT, Settings, settings_environment
 from include.spark.stream_config import LOCAL_MASTER
 from stack.readiness import Listener
-from stack.supervision.configuration import split_secrets
+from stack.supervision.configuration import SECRET_VARIABLES
 from stack.supervision.process import Process
 from stack.tools import Tools
 
@@ -105,7 +105,7 @@ def prepare(settings: Settings) -> None:
         AirflowSetupError: the database could not be created or migrated.
     """
     airflow_home(settings.home).mkdir(parents=True, exist_ok=True)
-    _prepare_login(settings.home, settings.airflow.password)
+    _prepare_login(settings.home, settings.airflow.password.get_secret_value())
     _prepare_database(settings)
 
 
@@ -116,7 +116,9 @@ def settings_file(home: Path) -> Path:
 
 def task_settings(settings: Settings) -> dict[str, str]:
     """Return what the file contains: all settings but secrets, which are in the environment of Airflow's processes."""
-    return split_secrets(settings, settings_environment(settings))[0]
+    return {
+        name: value for name, value in settings_environment(settings).items() if name not in SECRET_VARIABLES
+    }
 
 
 def update(settings: Settings, _listener: Listener) -> None:

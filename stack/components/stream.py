@@ -132,7 +132,7 @@ def _is_folding(settings: Settings) -> bool:
     if python is None:
         return False
     try:
-        queries = read_queries(settings.kafka.bootstrap_servers)
+        queries = read_queries(settings.kafka_connection)
     except KafkaUnavailableError:
         return False
     phases = {

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from include.airflow.client import AirflowApi
-from include.errors import FoldlakeError
+from include.errors import FoldlakeError, refusal_hint
 from include.http_replies import without_credentials
 from include.kafka.schema_registry import RegistryRequests
 from include.machine import available_bytes
@@ -49,14 +49,19 @@ def check_servers(settings: Settings) -> Iterator[Finding]:
 
 def check_kafka(settings: Settings) -> Finding:
     """Check that Kafka lists its brokers and has enough of them for the topics' replicas."""
-    servers = settings.kafka.bootstrap_servers
-    action = "Check FOLDLAKE_KAFKA_BOOTSTRAP, and that the brokers' advertised listeners can be reached from this machine in plain text."
+    kafka = settings.kafka_connection
+    action = "Check FOLDLAKE_KAFKA_BOOTSTRAP, and that the brokers' advertised listeners can be reached from this machine with FOLDLAKE_KAFKA_SECURITY_PROTOCOL."
     try:
-        client = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+        client = AdminClient({**kafka.client_settings, "log_level": 0})
         brokers = len(client.list_topics(timeout=TIMEOUT_S).brokers)
     except KafkaException as error:
+        # Serves the client's error callback.
+        client.poll(0)
         return Finding(
-            "Kafka", State.PROBLEM, f"{servers} does not reply: {error.args[0].str()}", action=action
+            "Kafka",
+            State.PROBLEM,
+            f"{kafka} does not reply: {error.args[0].str()}{refusal_hint(str(error))}",
+            action=action,
         )
     replicas = settings.topics.replication_factor
     if brokers < replicas:
@@ -64,18 +69,18 @@ def check_kafka(settings: Settings) -> Finding:
         return Finding(
             "Kafka",
             State.PROBLEM,
-            f"{plural(brokers, 'broker')} at {servers}",
+            f"{plural(brokers, 'broker')} at {kafka}",
             f"{replicas} for the replicas",
             lower,
         )
-    return Finding("Kafka", State.OK, f"{plural(brokers, 'broker')} at {servers}")
+    return Finding("Kafka", State.OK, f"{plural(brokers, 'broker')} at {kafka}")
 
 
 def check_schema_registry(settings: Settings) -> Finding:
     """Check that the schema registry lists its subjects to this caller."""
-    check, url = "schema registry", without_credentials(settings.registry.url)
+    check, url = "schema registry", settings.registry.url
     try:
-        requests = RegistryRequests(settings.registry.url, TIMEOUT_S, patience_s=0.0)
+        requests = RegistryRequests(settings.registry.connection, TIMEOUT_S, patience_s=0.0)
         subjects = requests.send(lambda client: client.get_subjects())
         if not isinstance(subjects, list):
             raise requests.unusable_reply(subjects)
@@ -103,7 +108,7 @@ def check_redis(settings: Settings) -> Finding:
         server = RedisServer(settings.redis)
         server.call(lambda client: client.ping())
     except (FoldlakeError, Unanswered) as error:
-        found = f"{without_credentials(settings.redis.url)} does not reply: {error}"
+        found = f"{without_credentials(settings.redis.url.get_secret_value())} does not reply: {error}"
         return Finding(
             "Redis", State.PROBLEM, found, action="Check FOLDLAKE_REDIS_URL, and that the server runs."
         )

@@ -3,7 +3,7 @@
 A job takes the server's lock for its own duration: a second one at the same time runs in a process of its own.
 """
 
-import hashlib
+import hmac
 import json
 import os
 import socket
@@ -17,6 +17,7 @@ from include.errors import SettingsError
 from include.files import FileLock
 from include.settings import CHECKOUT, Settings, settings_environment
 from include.spark.job_protocol import ACCEPTED, JobRequest, receive_line, receive_status, send_request
+from include.stream.pseudonym_key import pseudonym_key
 from include.waiting import wait_for
 from stack.launchers.spark_submit import master_of
 from stack.launchers.stream_jvm import configuration
@@ -162,7 +163,8 @@ def _fingerprint(settings: Settings, options: Sequence[str]) -> str:
         declarations_digest(settings.declaration_folders),
         code,
     )
-    return hashlib.sha256(json.dumps(everything).encode()).hexdigest()
+    # Keyed: the digest is an argument of the server, and the settings contain secrets.
+    return hmac.new(pseudonym_key(settings), json.dumps(everything).encode(), "sha256").hexdigest()
 
 
 def _log(home: Path) -> Path:

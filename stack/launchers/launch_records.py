@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pydantic import SecretStr
+
 from include.stream import driver_launch, launch_failures
 from include.stream.driver_launch import LaunchReport
 from include.stream.launch_failures import LaunchFailures, alert_if_due
@@ -85,7 +87,7 @@ class LaunchRecords:
         except OSError as error:
             LOG.warning("the series of failed launches cannot be stored: %s", error)
 
-    def alert(self, webhook_url: str) -> None:
+    def alert(self, webhook_url: SecretStr) -> None:
         """Send the alert of the series if it is due; that of a series without a standby is the task's."""
         try:
             text = alert_if_due(self._home, webhook_url)

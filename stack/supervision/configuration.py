@@ -18,6 +18,7 @@ from include.files import PRIVATE_FILE, PRIVATE_UMASK, write_atomically
 from include.settings import (
     CHECKOUT,
     PREFIX,
+    SECRETS,
     WRITTEN_SETTINGS,
     Settings,
     serving_environment,
@@ -34,16 +35,7 @@ from stack.supervision.home_programs import (
 from stack.supervision.process import Process
 from stack.tools import Tools
 
-# Each of these may be, or contain, a password.
-SECRET_SETTINGS = (
-    "airflow_password",
-    "airflow_database_url",
-    "airflow_database_password",
-    "alert_webhook_url",
-    "pseudonym_key",
-    "redis_url",
-)
-SECRET_VARIABLES = frozenset(f"{PREFIX}{setting.upper()}" for setting in SECRET_SETTINGS)
+SECRET_VARIABLES = frozenset(f"{PREFIX}{setting.upper()}" for setting in SECRETS)
 DIGEST_CHARACTERS = 12
 
 
@@ -51,8 +43,8 @@ def split_secrets(
     settings: Settings, environment: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Split an environment into variables without secrets, and those whose value contains a secret setting."""
-    values = settings.by_variable()
-    secret_values = [str(values[name]) for name in SECRET_SETTINGS if values[name]]
+    values = settings_environment(settings)
+    secret_values = [values[name] for name in SECRET_VARIABLES if values[name]]
     secret = {
         name: value
         for name, value in environment.items()

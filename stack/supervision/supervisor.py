@@ -19,6 +19,7 @@ from supervisor.xmlrpc import SupervisorTransport
 
 from include.errors import FoldlakeError
 from include.settings import CHECKOUT, Settings
+from include.settings.kafka import kafka_secrets_path
 from include.stream import driver_configuration
 from include.waiting import wait_for
 from stack.supervision.configuration import (
@@ -249,6 +250,7 @@ def remove_run_files(home: Path) -> None:
     socket_path(home).unlink(missing_ok=True)
     shutil.rmtree(descriptions_dir(home), ignore_errors=True)
     secrets_path(home).unlink(missing_ok=True)
+    kafka_secrets_path(home).unlink(missing_ok=True)
     driver_configuration.remove(home)
 
 

@@ -24,20 +24,20 @@ READ_TIMEOUT_S = 30.0
 @pytest.fixture
 def topic(settings: Settings) -> str:
     name = f"reports-{uuid.uuid4().hex}"
-    ensure_topics(admin_client(settings.kafka.bootstrap_servers), [changelog(name, 1)], 1)
+    ensure_topics(admin_client(settings.kafka_connection), [changelog(name, 1)], 1)
     return name
 
 
 @pytest.fixture
 def consumer(settings: Settings) -> Consumer:
-    return log_consumer(settings.kafka.bootstrap_servers)
+    return log_consumer(settings.kafka_connection)
 
 
 def test_newest_record_of_each_key_is_read_and_deleted_keys_are_left_out(
     settings: Settings, topic: str, consumer: Consumer
 ) -> None:
-    servers = settings.kafka.bootstrap_servers
-    producer = Producer({"bootstrap.servers": servers})
+    kafka = settings.kafka_connection
+    producer = Producer(kafka.client_settings)
     for key, value in [("a", "1"), ("b", "1"), ("c", "1"), ("a", "2"), ("b", None), ("d", None), ("d", "1")]:
         producer.produce(topic, key=key, value=value, partition=0)
     assert producer.flush(30) == 0
@@ -49,14 +49,14 @@ def test_newest_record_of_each_key_is_read_and_deleted_keys_are_left_out(
 
 
 def test_newest_report_of_each_key_is_read_with_its_age(settings: Settings, topic: str) -> None:
-    servers, reports = settings.kafka.bootstrap_servers, ReportTopic(topic)
-    publisher = ReportPublisher(servers, reports)
+    kafka, reports = settings.kafka_connection, ReportTopic(topic)
+    publisher = ReportPublisher(kafka, reports)
     for done in (1, 2):
         publisher.publish("a stage", {"done": done})
     publisher.publish("another", {"done": 3})
     publisher.close()
 
-    found = reports.read(servers)
+    found = reports.read(kafka)
 
     assert [report.fields["done"] for report in found] == [2, 3]
     assert all(report.is_fresh and 0 <= report.age_s < 10 for report in found)
@@ -65,9 +65,9 @@ def test_newest_report_of_each_key_is_read_with_its_age(settings: Settings, topi
 @pytest.fixture
 def changelog_of_two(settings: Settings) -> str:
     """A changelog with two partitions: five records in the first one, and a transaction's record in the second."""
-    servers, name = settings.kafka.bootstrap_servers, f"changelog-{uuid.uuid4().hex}"
-    ensure_topics(admin_client(servers), [changelog(name, 2)], 1)
-    producer = Producer({"bootstrap.servers": servers, "transactional.id": name})
+    kafka, name = settings.kafka_connection, f"changelog-{uuid.uuid4().hex}"
+    ensure_topics(admin_client(kafka), [changelog(name, 2)], 1)
+    producer = Producer({**kafka.client_settings, "transactional.id": name})
     producer.init_transactions(READ_TIMEOUT_S)
     for partition, numbers in ((0, range(5)), (1, range(1))):
         producer.begin_transaction()
@@ -90,7 +90,7 @@ def reader(
     def on_error(error: KafkaError, partition: int | None) -> None:
         errors.append((error.name(), partition))
 
-    consumer = changelog_consumer(settings.kafka.bootstrap_servers, "test")
+    consumer = changelog_consumer(settings.kafka_connection, "test")
     found = ChangelogReader(consumer, changelog_of_two, on_error)
     yield found
     found.close()

@@ -10,7 +10,7 @@ from tests.support.http.local_http import HTTP
 
 
 def test_topics_are_not_created_automatically(settings: Settings) -> None:
-    admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    admin = AdminClient(settings.kafka_connection.client_settings)
 
     topics = admin.list_topics("never-created", timeout=10).topics
 
@@ -50,7 +50,7 @@ def test_the_doctor_reaches_servers_of_the_settings(settings: Settings) -> None:
 
     assert findings.keys() == {"Kafka", "schema registry"}
     assert {finding.state for finding in findings.values()} == {State.OK}
-    assert findings["Kafka"].found == f"1 broker at {settings.kafka.bootstrap_servers}"
+    assert findings["Kafka"].found == f"1 broker at {settings.kafka_connection}"
 
 
 def test_the_doctor_compares_the_brokers_with_the_replicas(settings: Settings) -> None:

@@ -32,7 +32,7 @@ def home(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Settings]
             replace(version, number=number, stage=stage, changelog_topic=f"{MODEL}.v{number}.changelog")
             for number, stage in enumerate(STAGES, 1)
         )
-        with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+        with VersionRegistry(settings.kafka_connection) as registry:
             registry.ensure_topic()
             registry.compare_and_set(replace(first, versions=versions), 0)
         for each in versions:
@@ -45,7 +45,7 @@ def home(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Settings]
 
 
 def record(settings: Settings) -> ReadModelVersions:
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka_connection) as registry:
         return registry.read()[MODEL]
 
 

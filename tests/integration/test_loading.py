@@ -22,11 +22,11 @@ def baskets() -> tuple[Basket, ...]:
 def topic(settings: Settings, request: pytest.FixtureRequest) -> Iterator[str]:
     name = f"loading-{request.node.name}"[:200]
     yield name
-    AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers, "log_level": 0}).delete_topics([name])
+    AdminClient({**settings.kafka_connection.client_settings, "log_level": 0}).delete_topics([name])
 
 
 def keys(settings: Settings, topic: str) -> list[str]:
-    consumer = log_consumer(settings.kafka.bootstrap_servers)
+    consumer = log_consumer(settings.kafka_connection)
     found = [
         (message.key() or b"").decode()
         for partition in range(settings.topics.partitions)
@@ -76,7 +76,7 @@ def test_a_load_continues_where_an_interrupted_one_stopped(
     result = load(settings, topic, baskets)
 
     assert 0 < result.present < 2000
-    ledger = read_ledger(settings.kafka.bootstrap_servers, settings.registry.url, topic)
+    ledger = read_ledger(settings.kafka_connection, settings.registry.connection, topic)
     assert ledger.basket_ids == {f"basket-{basket.basket_id}" for basket in baskets}
     assert ledger.repeated == 0
 
@@ -85,7 +85,7 @@ def test_invalid_records_on_the_topic_do_not_stop_a_load(
     settings: Settings, topic: str, baskets: tuple[Basket, ...]
 ) -> None:
     load(settings, topic, baskets[:10])
-    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers, "log_level": 0})
+    producer = Producer({**settings.kafka_connection.client_settings, "log_level": 0})
     for invalid in (b"", b"\x00", b"\x00\x00\x0f\x42\x3fxyz", b"\xff" * 40, b"\x00\x00\x00\x00\x01\x02"):
         producer.produce(topic, invalid, b"key")
     producer.produce(topic, None, b"key")

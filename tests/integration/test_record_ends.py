@@ -38,14 +38,14 @@ MANY = ONE * 700
 
 @pytest.fixture
 def consumer(settings: Settings) -> Iterator[Consumer]:
-    found = log_consumer(settings.kafka.bootstrap_servers)
+    found = log_consumer(settings.kafka_connection)
     yield found
     found.close()
 
 
 @pytest.fixture
 def admin(settings: Settings) -> AdminClient:
-    return AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    return AdminClient(settings.kafka_connection.client_settings)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def topic(admin: AdminClient) -> str:
 
 
 def append(settings: Settings, topic: str, records: int, partition: int = 0) -> None:
-    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    producer = Producer(settings.kafka_connection.client_settings)
     for _ in range(records):
         producer.produce(topic, b"value", b"key", partition=partition)
     assert producer.flush(30) == 0
@@ -100,8 +100,8 @@ def test_markers_and_aborted_records_are_no_records(
     assert found[topic, 0].offset == record_end
     assert found[topic, 1] == RecordEnd(0)
     assert (found[topic, 0].written_s is None) == (record_end == 0)
-    assert ends_if_known(settings.kafka.bootstrap_servers, topic) == ends
-    assert ends_if_known(settings.kafka.bootstrap_servers, topic, {}) == {0: record_end, 1: 0}
+    assert ends_if_known(settings.kafka_connection, topic) == ends
+    assert ends_if_known(settings.kafka_connection, topic, {}) == {0: record_end, 1: 0}
     tail = [message.offset() for message in read_tail(consumer, topic, 0, records=1)]
     assert tail[-1:] == ([record_end - 1] if record_end else []), "the newest record is found behind them"
     assert record_at(consumer, topic, 0, record_end) is None
@@ -161,19 +161,19 @@ def test_records_behind_an_open_transaction_wait_and_are_named_until_the_broker_
     topic: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    servers = settings.kafka.bootstrap_servers
+    kafka = settings.kafka_connection
     monkeypatch.setattr(record_ends, "OPEN_S", 1.0)
     append(settings, topic, 2)
 
     def found() -> list[OpenTransaction]:
-        return record_ends.open_transactions(servers, admin, [topic, "no-such-topic"])
+        return record_ends.open_transactions(kafka, admin, [topic, "no-such-topic"])
 
     assert found() == []
     hanging = TransactionalWriter(settings, topic, timeout_s=4.0)
     hanging.leave_open(ONE * 3, partition=0)
     append(settings, topic, 4)
     assert end_offsets(consumer, topic, PARTITIONS) == (2, 0), "readers of committed records wait"
-    assert ends_if_known(servers, topic, Offsets({0: 2})) == {0: 2, 1: 0}
+    assert ends_if_known(kafka, topic, Offsets({0: 2})) == {0: 2, 1: 0}
     began_s = time.time()
 
     wait_until(lambda: bool(found()), "the transaction is named", 20)
@@ -183,7 +183,7 @@ def test_records_behind_an_open_transaction_wait_and_are_named_until_the_broker_
 
     wait_until(lambda: end_offsets(consumer, topic, PARTITIONS)[0] == 10, "the broker aborts it", 60)
     assert found() == []
-    assert ends_if_known(servers, topic, {}) == {0: 9, 1: 0}
+    assert ends_if_known(kafka, topic, {}) == {0: 9, 1: 0}
 
 
 def test_the_record_before_markers_is_noted_so_that_its_loss_is_found(
@@ -202,9 +202,7 @@ def test_the_record_before_markers_is_noted_so_that_its_loss_is_found(
     read = Offsets.of_ends(end_offsets(consumer, topic, PARTITIONS))
 
     def notes(source_topic: str) -> LogNotes:
-        endpoints = QueryEndpoints(
-            settings.kafka.bootstrap_servers, source_topic, topic, PARTITIONS, "checkpoint"
-        )
+        endpoints = QueryEndpoints(settings.kafka_connection, source_topic, topic, PARTITIONS, "checkpoint")
         return LogNotes(cast("SparkSession", None), consumer, endpoints)
 
     notes(topic).note(read)

@@ -37,7 +37,7 @@ def home(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Settings]
     """A home with a live version 1 of `balance`, which no driver folds."""
     with sharing_servers(servers, keep_home, lake_shuffle_partitions=2, stream_spare_queries=1) as settings:
         make_topics(settings, MODEL.source_topic)
-        with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+        with VersionRegistry(settings.kafka_connection) as registry:
             registry.ensure_topic()
             registry.compare_and_set(first_version(MODEL.name, 1), 0)
         yield settings
@@ -161,5 +161,5 @@ def start_one_earlier(settings: Settings, number: int) -> None:
         )
         return replace(record, versions=versions)
 
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka_connection) as registry:
         change(registry, MODEL.name, moved)

@@ -217,7 +217,7 @@ def test_a_new_version_of_the_routes_is_promoted_with_what_is_folded_behind_it(
     wait_until(lambda: are_answered(home, ledger.expected(2)), "version 2 goes on", TIMEOUT_S)
     now = datetime.now(UTC)
     back = partial(roll_back, number=1, now=now, retire_live_after=now + timedelta(hours=1))
-    with VersionRegistry(home.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(home.kafka_connection) as registry:
         for model in MODELS:
             change_live(registry, model, back)
     wait_until(lambda: are_answered(home, ledger.expected(1)), "version 1 is live again", TIMEOUT_S)

@@ -12,7 +12,7 @@ from include.declarations.catalog import Catalog
 from include.errors import RegistryUnavailableError, SchemaError
 from include.kafka.record_schema import RecordSchema
 from include.kafka.schema_registry import SchemaRegistry
-from include.settings import Settings
+from include.settings import RegistryConnection, Settings
 from spark_jobs.streaming.read_model_setup import set_up_read_models
 from spark_jobs.streaming.stream_context import StreamContext
 from tests.support.http.local_http import HTTP
@@ -28,7 +28,7 @@ def record(name: str, *fields: dict[str, Any]) -> RecordSchema:
 
 @pytest.fixture
 def registry(settings: Settings) -> SchemaRegistry:
-    return SchemaRegistry(settings.registry.url)
+    return SchemaRegistry(settings.registry.connection)
 
 
 def add(settings: Settings, subject: str, text: str, **more: object) -> int:
@@ -60,7 +60,9 @@ def test_schema_that_the_registry_cannot_compare_is_rejected(
 
 def test_server_at_a_wrong_path_rejects_nothing(settings: Settings) -> None:
     for path in ("", "/apis/ccompat/v1"):
-        registry = SchemaRegistry(settings.registry.url.removesuffix("/apis/ccompat/v7") + path)
+        registry = SchemaRegistry(
+            RegistryConnection(settings.registry.url.removesuffix("/apis/ccompat/v7") + path)
+        )
         with pytest.raises(RegistryUnavailableError, match="does not reply as a registry does"):
             registry.schema_by_id(1)
         with pytest.raises(RegistryUnavailableError):

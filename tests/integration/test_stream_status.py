@@ -40,9 +40,7 @@ def test_lag_is_zero_when_older_records_were_written_last(measured: Settings) ->
     writer = ChangelogWriter(measured, model=read_model(MODEL, measured.declaration_folders))
     writer.make_topics()
     writer.register_live()
-    producer = Producer(
-        {"bootstrap.servers": measured.kafka.bootstrap_servers, "partitioner": "murmur2_random"}
-    )
+    producer = Producer({**measured.kafka_connection.client_settings, "partitioner": "murmur2_random"})
     for _ in range(EVENTS):
         producer.produce(MODEL, b"the status does not decode events", CUSTOMER)
     assert producer.flush(30) == 0

@@ -67,9 +67,9 @@ def test_a_killed_server_comes_back_and_its_restart_is_counted(dummies: Settings
 
 
 def test_a_killed_broker_comes_back_with_what_it_acknowledged(settings: Settings) -> None:
-    bootstrap = settings.kafka.bootstrap_servers
-    ensure_topics(AdminClient({"bootstrap.servers": bootstrap}), [Topic("kept", 1)], 1)
-    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "log_level": 0})
+    kafka = settings.kafka_connection
+    ensure_topics(AdminClient(kafka.client_settings), [Topic("kept", 1)], 1)
+    producer = Producer({**kafka.client_settings, "acks": "all", "log_level": 0})
     for number in range(1000):
         producer.produce("kept", str(number).encode())
     assert producer.flush(30) == 0
@@ -78,7 +78,7 @@ def test_a_killed_broker_comes_back_with_what_it_acknowledged(settings: Settings
     os.kill(killed, signal.SIGKILL)
 
     wait_until(lambda: is_replaced(settings, "kafka", killed), "another broker is up")
-    consumer = log_consumer(bootstrap)
+    consumer = log_consumer(kafka)
     values = [int(message.value() or b"") for message in read_tail(consumer, "kept", 0)]
     consumer.close()
     assert values == list(range(1000))

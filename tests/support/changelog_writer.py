@@ -36,10 +36,10 @@ class ChangelogWriter:
     def __post_init__(self) -> None:
         """Connect to Kafka."""
         self.topic = changelog_topic(self.model.name, self.version)
-        self._admin = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap_servers})
+        self._admin = AdminClient(self.settings.kafka_connection.client_settings)
         self._producer = Producer(
             {
-                "bootstrap.servers": self.settings.kafka.bootstrap_servers,
+                **self.settings.kafka_connection.client_settings,
                 "partitioner": "murmur2_random",
                 "acks": "all",
                 "queue.buffering.max.messages": 1_000_000,
@@ -63,7 +63,7 @@ class ChangelogWriter:
 
     def register_live(self) -> None:
         """Append the first record of the version registry."""
-        registry = VersionRegistry(self.settings.kafka.bootstrap_servers)
+        registry = VersionRegistry(self.settings.kafka_connection)
         registry.ensure_topic()
         if self.model.name not in registry.read():
             registry.compare_and_set(first_version(self.model.name, self.model.newest_fold_revision), 0)
@@ -73,7 +73,7 @@ class ChangelogWriter:
     ) -> bytes:
         """Return the bytes of a state record; `further` are the state's fields other than `amount`."""
         if not self._header:
-            schema_id = SchemaRegistry(self.settings.registry.url).register(
+            schema_id = SchemaRegistry(self.settings.registry.connection).register(
                 self.topic, self.model.state_schema
             )
             self._header = header(schema_id)

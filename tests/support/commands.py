@@ -51,7 +51,7 @@ def slug(answer: httpx.Response) -> str:
 
 def written(nodes: NodeStack) -> int:
     """Return the number of events on the log."""
-    consumer = log_consumer(nodes.settings.kafka.bootstrap_servers)
+    consumer = log_consumer(nodes.settings.kafka_connection)
     try:
         return sum(end_offsets(consumer, "balance", nodes.settings.topics.partitions))
     finally:
@@ -60,7 +60,7 @@ def written(nodes: NodeStack) -> int:
 
 def written_ids(nodes: NodeStack) -> set[str]:
     """Return the ids of all events on the log; other tests may have left records that are none."""
-    consumer = log_consumer(nodes.settings.kafka.bootstrap_servers)
+    consumer = log_consumer(nodes.settings.kafka_connection)
     try:
         return {
             str(event_fields(message)["id"])

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from include.settings import KafkaConnection
 from include.stream.slot_planning import SlotRank
 from spark_jobs.folding.schema_cache import KnownSchemas
 from spark_jobs.streaming.query_spec import QueryEndpoints, QuerySpec, TriggerSettings
@@ -14,7 +15,7 @@ from spark_jobs.streaming.supervised_query import SupervisedQuery
 NO_SPARK: Any = None
 NO_CONSUMER: Any = None
 NO_ADMIN: Any = None
-ENDPOINTS = QueryEndpoints("127.0.0.1:1", "events", "states", 2, "checkpoint")
+ENDPOINTS = QueryEndpoints(KafkaConnection("127.0.0.1:1"), "events", "states", 2, "checkpoint")
 TRIGGERS = TriggerSettings(1_000, 1_000, 300)
 
 

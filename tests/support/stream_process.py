@@ -32,7 +32,7 @@ def kill_jvm(settings: Settings, process: subprocess.Popen[bytes]) -> None:
 
 def make_topics(settings: Settings, source_topic: str) -> None:
     """Create a source topic and its dead-letter topic."""
-    admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    admin = AdminClient(settings.kafka_connection.client_settings)
     ensure_topics(
         admin, source_topics(source_topic, settings.topics.partitions), settings.topics.replication_factor
     )
@@ -43,11 +43,11 @@ class EventSource:
 
     def __init__(self, settings: Settings, topic: str) -> None:
         self.topic = topic
-        self.registry = SchemaRegistry(settings.registry.url)
+        self.registry = SchemaRegistry(settings.registry.connection)
         self.serializer = EventSerializer(self.registry, topic)
         self._producer = Producer(
             {
-                "bootstrap.servers": settings.kafka.bootstrap_servers,
+                **settings.kafka_connection.client_settings,
                 "partitioner": "murmur2_random",
                 "enable.idempotence": True,
                 "linger.ms": 5,
@@ -72,8 +72,8 @@ class EventSource:
 
 def records_of(settings: Settings, topic: str) -> list[Message]:
     """Return every record of a topic, one partition after the other."""
-    admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
-    consumer = log_consumer(settings.kafka.bootstrap_servers)
+    admin = AdminClient(settings.kafka_connection.client_settings)
+    consumer = log_consumer(settings.kafka_connection)
     partitions = partition_count(admin, topic) or 0
     found = [message for partition in range(partitions) for message in read_tail(consumer, topic, partition)]
     consumer.close()
@@ -111,11 +111,11 @@ class ChangelogProgress:
     """
 
     def __init__(self, settings: Settings, model: ReadModel, changelog_topic: str) -> None:
-        bootstrap = settings.kafka.bootstrap_servers
+        kafka = settings.kafka_connection
         self._topic = changelog_topic
         self._schema = model.state_schema
-        self._admin = AdminClient({"bootstrap.servers": bootstrap})
-        self._consumer = log_consumer(bootstrap)
+        self._admin = AdminClient(kafka.client_settings)
+        self._consumer = log_consumer(kafka)
         self._next: dict[int, int] = {}
         self._counts: dict[str | bytes | None, int] = {}
 

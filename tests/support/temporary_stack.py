@@ -113,7 +113,7 @@ def temporary_home(keep: Callable[[], bool]) -> Iterator[Path]:
 
 def delete_topics(settings: Settings) -> None:
     """Delete every topic except Kafka's own, and wait until the broker lists none; tolerates a broker restart."""
-    admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    admin = AdminClient(settings.kafka_connection.client_settings)
 
     def are_deleted() -> bool:
         try:

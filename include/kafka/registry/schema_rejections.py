@@ -22,6 +22,7 @@ from include.kafka.topics import (
     ensure_topics,
 )
 from include.position import Offsets
+from include.settings import KafkaConnection
 
 WRITE_TIMEOUT_S = 15.0
 
@@ -51,22 +52,20 @@ class SchemaRejections:
         two processes cannot replace each other's.
     """
 
-    def __init__(self, bootstrap_servers: str, writer: str, replication_factor: int = 1) -> None:
-        self._bootstrap_servers = bootstrap_servers
+    def __init__(self, kafka: KafkaConnection, writer: str, replication_factor: int = 1) -> None:
+        self._kafka = kafka
         self._writer = writer
         self._replication_factor = replication_factor
 
     def read(self, source_topic: str) -> dict[int, Rejection]:
         """Return schema id -> its rejection in a source topic; raises KafkaUnavailableError."""
-        return read_rejections(self._bootstrap_servers, source_topic)
+        return read_rejections(self._kafka, source_topic)
 
     def write(self, source_topic: str, rejections: Mapping[int, Rejection]) -> None:
         """Write the rejections of these ids, replacing those that this process wrote earlier; raises KafkaUnavailableError."""
-        admin = admin_client(self._bootstrap_servers)
+        admin = admin_client(self._kafka)
         ensure_topics(admin, [changelog(SCHEMA_REJECTIONS_TOPIC, 1)], self._replication_factor)
-        producer = Producer(
-            {"bootstrap.servers": self._bootstrap_servers, "enable.idempotence": True, "log_level": 3}
-        )
+        producer = Producer({**self._kafka.client_settings, "enable.idempotence": True, "log_level": 3})
         errors: list[str] = []
         try:
             for schema_id, rejection in rejections.items():
@@ -83,9 +82,9 @@ class SchemaRejections:
             raise _not_written(errors[0] if errors else f"no acknowledgement within {WRITE_TIMEOUT_S:.0f} s")
 
 
-def read_rejections(bootstrap_servers: str, source_topic: str) -> dict[int, Rejection]:
+def read_rejections(kafka: KafkaConnection, source_topic: str) -> dict[int, Rejection]:
     """Return schema id -> its rejection in a source topic, merged over all writers; raises KafkaUnavailableError."""
-    with closing(log_consumer(bootstrap_servers)) as consumer:
+    with closing(log_consumer(kafka)) as consumer:
         newest = newest_by_key(consumer, SCHEMA_REJECTIONS_TOPIC)
     rejections: dict[int, Rejection] = {}
     for key, value in newest.items():

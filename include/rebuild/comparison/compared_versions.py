@@ -19,7 +19,7 @@ from include.rebuild.comparison import report
 from include.rebuild.comparison.comparison import VersionStates
 from include.rebuild.comparison.fold_source import FoldText, fold_code
 from include.rebuild.comparison.state_difference import StateDifference
-from include.settings import CheckEngine, Settings
+from include.settings import CheckEngine, KafkaConnection, Settings
 from include.versions.registry import VersionRegistry, record_of
 from include.versions.transitions import require_not_ended
 from include.versions.version_record import Stage, Version
@@ -69,8 +69,8 @@ class ComparedVersions:
 
         Raises NoStagingError, KafkaUnavailableError, UnknownVersionError, VersionAbandonedError.
         """
-        servers = settings.kafka.bootstrap_servers
-        with VersionRegistry(servers) as registry:
+        kafka = settings.kafka_connection
+        with VersionRegistry(kafka) as registry:
             record = record_of(registry, model.name)
         stage = record.stage_of(number)
         if stage in (Stage.LIVE, Stage.PREVIOUS, Stage.RETIRED):
@@ -86,10 +86,10 @@ class ComparedVersions:
         found = cls(model, version, record.live, staging, staging.tag.complete_up_to)
         if record.live is None:
             return replace(found, notes=("There is no live version: every key counts as an added one.",))
-        reason = _no_replay_because(servers, model, record.live)
-        return replace(found, no_replay_because=reason) if reason else found._with_same_events(servers)
+        reason = _no_replay_because(kafka, model, record.live)
+        return replace(found, no_replay_because=reason) if reason else found._with_same_events(kafka)
 
-    def _with_same_events(self, bootstrap_servers: str) -> Self:
+    def _with_same_events(self, kafka: KafkaConnection) -> Self:
         """Return the same; the live version is folded to where staging is, or to the end of another topic."""
         assert self.live is not None  # noqa: S101 - it is folded
         topics = [self.model.reading(one.source_topic).source_topic for one in (self.live, self.version)]
@@ -99,7 +99,7 @@ class ComparedVersions:
             f"The versions fold different topics, {topics[0]} and {topics[1]}: what was on only one of them when the comparison started is "
             "a difference, too."
         )
-        return replace(self, until=source_state(bootstrap_servers, topics[0]).ends, notes=(note,))
+        return replace(self, until=source_state(kafka, topics[0]).ends, notes=(note,))
 
     def fields_of(self, version: Version) -> list[str]:
         """Return the names of the fields of a version's state."""
@@ -167,11 +167,11 @@ class ComparedVersions:
         return VersionStates.of(version.number, version.fold_revision, reading, events, keys)
 
 
-def _no_replay_because(bootstrap_servers: str, model: ReadModel, version: Version) -> str:
+def _no_replay_because(kafka: KafkaConnection, model: ReadModel, version: Version) -> str:
     if version.fold_revision not in model.folds:
         return f"the module has no fold revision {version.fold_revision} any more"
     topic = model.reading(version.source_topic).source_topic
-    log = topic_state(bootstrap_servers, topic)
+    log = topic_state(kafka, topic)
     if log is None:
         return f"topic {topic} does not exist any more"
     lost = [str(p) for p, first in log.starts.items() if first > version.starts.of(p)]

@@ -29,9 +29,9 @@ def _register(run: StageRun, topic: str = "") -> dict[str, Any]:
             f"{', '.join(request.read_models)} fold {topic} now, and this run was planned for {', '.join(run.read_models)}: start "
             "another one in half a minute, when Airflow has read the declarations again."
         )
-    servers = settings.kafka.bootstrap_servers
-    with VersionRegistry(servers, settings.topics.replication_factor) as registry:
-        starts = requested_starts(servers, registry.read(), catalog.models, request)
+    kafka = settings.kafka_connection
+    with VersionRegistry(kafka, settings.topics.replication_factor) as registry:
+        starts = requested_starts(kafka, registry.read(), catalog.models, request)
         versions = register_versions(registry, settings.stream, catalog.models, request, starts, run.run_id)
     names = ", ".join(f"{name} v{version.number}" for name, version in versions.items())
     of_topic = f" on {request.source_topic}" if request.source_topic else ""
@@ -68,7 +68,7 @@ def _read_sources(run: StageRun) -> None:
 
     catalog = load_catalog(run.settings.declaration_folders)
     topic = next(iter(run.versions.values())).source_topic
-    wait_for_routes(run.settings.kafka.bootstrap_servers, catalog, topic, ROUTES_TIMEOUT.total_seconds())
+    wait_for_routes(run.settings.kafka_connection, catalog, topic, ROUTES_TIMEOUT.total_seconds())
 
 
 READ_SOURCES = PlanStage(

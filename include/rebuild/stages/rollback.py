@@ -14,7 +14,7 @@ def _choose_version(run: StageRun) -> int:
     reject_unknown(run.sent, run.form)
     models = load_catalog(run.settings.declaration_folders, reload=True).models
     request = rollback_request(run.form, models)
-    number = choose_rollback(run.settings.kafka.bootstrap_servers, request, run.requested_at)
+    number = choose_rollback(run.settings.kafka_connection, request, run.requested_at)
     run.set_note(f"{request.read_model} back to v{number}: {request.reason}")
     return number
 

@@ -17,7 +17,7 @@ def _reporter(run: StageRun, stage: str) -> "StageReporter":
 
     settings, number = run.settings, run.version.number
     return StageReporter(
-        settings.kafka.bootstrap_servers, settings.topics.replication_factor, run.read_model, number, stage
+        settings.kafka_connection, settings.topics.replication_factor, run.read_model, number, stage
     )
 
 
@@ -28,7 +28,7 @@ def _hand_over(run: StageRun) -> None:
     if run.form.get("dry_run"):
         raise NothingToDoError("This is a dry run: the version was built and compared, and is abandoned now.")
     settings, number = run.settings, run.version.number
-    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
+    with VersionRegistry(settings.kafka_connection, settings.topics.replication_factor) as registry:
         hand_over_version(
             registry,
             settings.home,

@@ -44,12 +44,12 @@ class CheckTarget:
     def of(cls, settings: Settings, request: CheckRequest) -> "CheckTarget":
         """Return the target of a request; raises QualityError, UnknownReadModelError, KafkaUnavailableError."""
         model = read_model(request.read_model, settings.declaration_folders)
-        with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+        with VersionRegistry(settings.kafka_connection) as registry:
             version = checked_version(registry.read().get(request.read_model), request)
         model = model.reading(version.source_topic, version.starts)
         # Before the cut: an event below it may be newer than this.
         cut_at_s = time.time()
-        state = source_state(settings.kafka.bootstrap_servers, model.source_topic)
+        state = source_state(settings.kafka_connection, model.source_topic)
         lost = {p: first for p, first in state.starts.items() if first > model.starts.of(p)}
         return cls(settings, model, version, state.topic_id, state.ends, cut_at_s, lost)
 
@@ -68,4 +68,4 @@ class CheckTarget:
 
     def ends(self) -> Offsets:
         """Return the current end offset of each partition of the source; raises KafkaUnavailableError."""
-        return source_state(self.settings.kafka.bootstrap_servers, self.model.source_topic).ends
+        return source_state(self.settings.kafka_connection, self.model.source_topic).ends

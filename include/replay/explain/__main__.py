@@ -75,7 +75,7 @@ def explanation(
 
 def _explained(settings: Settings, given: ExplainArguments) -> Explanation:
     model = read_model(given.read_model, settings.declaration_folders)
-    versions = VersionsOfKey.of(settings.kafka.bootstrap_servers, model, given.version)
+    versions = VersionsOfKey.of(settings.kafka_connection, model, given.version)
     # Before the log is read: its end is then behind the record's position.
     served = ServedStateLookup(settings, model, versions.shown, given.key).result()
     found = explanation(settings, model, given.key, versions, given.events, given.masked(model))

@@ -58,7 +58,7 @@ def read_key_log(settings: Settings, model: ReadModel, key: str, revisions: Iter
     Raises NotTranslatedError, KafkaUnavailableError, RegistryUnavailableError.
     """
     rules = [fold_sql(model, revision) for revision in sorted(set(revisions))]
-    state = source_state(settings.kafka.bootstrap_servers, model.source_topic)
+    state = source_state(settings.kafka_connection, model.source_topic)
     since, partitions, record_key = state.starts, None, None
     if is_record_key(model):
         record_key = key.encode()

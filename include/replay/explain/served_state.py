@@ -91,11 +91,11 @@ def served_state(
 
     deadline_s: when to give up, on the clock of time.monotonic(). Raises ReplicaUnavailableError, KafkaUnavailableError, SettingsError.
     """
-    servers = settings.kafka.bootstrap_servers
-    partitions = len(source_state(servers, version.changelog_topic).ends)
+    kafka = settings.kafka_connection
+    partitions = len(source_state(kafka, version.changelog_topic).ends)
     partition = int(murmur2(key.encode(), partitions))
     peers = PeerRule.of_client(settings)
-    client = NodeClient(servers, peers, model.name, version.number, model.declared_topic)
+    client = NodeClient(kafka, peers, model.name, version.number, model.declared_topic)
     with closing(client):
         ready = [replica for replica in client.replicas(0.0).ready if replica.partition == partition]
         if not ready:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavailableError
+from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavailableError, note_refusal
 from include.kafka.events import Event, EventSerializer, event_key
 from include.kafka.schema_registry import SchemaRegistry
 from include.settings import Settings
@@ -67,13 +67,13 @@ class EventProducer:
     """Appends events to one topic. Create it in the process that uses it (never before a fork); thread-safe."""
 
     def __init__(self, settings: Settings, topic: str) -> None:
-        self._bootstrap_servers = settings.kafka.bootstrap_servers
+        self._kafka = settings.kafka_connection
         self._topic = topic
         self._timeout_s = settings.node.command_timeout_s
         self._record_timeout_s = self._timeout_s * (1 - PREPARATION_SHARE)
         registry_timeout_s = self._timeout_s * PREPARATION_SHARE
         self._serializer = EventSerializer(
-            SchemaRegistry(settings.registry.url, timeout_s=registry_timeout_s), topic
+            SchemaRegistry(settings.registry.connection, timeout_s=registry_timeout_s), topic
         )
         self._making = threading.Lock()
         self._producer: Producer | None = None
@@ -116,9 +116,7 @@ class EventProducer:
             listed = producer.list_topics(self._topic, timeout=max(timeout_s, MIN_QUESTION_S))
         except KafkaException as error:
             reason = error.args[0].str()
-            raise self._nothing_written(
-                f"Kafka at {self._bootstrap_servers} does not answer ({reason})"
-            ) from error
+            raise self._nothing_written(f"Kafka at {self._kafka} does not answer ({reason})") from error
         found = listed.topics[self._topic]
         if found.error is not None or not found.partitions:
             reason = "it has no partitions" if found.error is None else found.error.str()
@@ -142,7 +140,7 @@ class EventProducer:
 
     def _configuration(self) -> dict[str, object]:
         return {
-            "bootstrap.servers": self._bootstrap_servers,
+            **self._kafka.client_settings,
             "acks": "all",
             "enable.idempotence": True,
             "linger.ms": 0,
@@ -165,6 +163,7 @@ class EventProducer:
     def _on_error(self, error: KafkaError) -> None:
         """Ask Kafka before the next event: a connection failed. After a fatal error, the next event creates a new producer."""
         self._is_acknowledging = False
+        note_refusal(error)
         if error.fatal():
             self._producer = None
 

@@ -123,7 +123,7 @@ class Explanations:
 
     def _require_version(self, request: ExplainRequest) -> None:
         """Raise NoVersionToExplainError without a process."""
-        with VersionRegistry(self._settings.kafka.bootstrap_servers) as registry:
+        with VersionRegistry(self._settings.kafka_connection) as registry:
             version_to_explain(registry.read().get(request.model.name), request.model, request.version)
 
     def _run_program(self, request: ExplainRequest, result: Path) -> None:

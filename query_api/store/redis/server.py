@@ -39,10 +39,11 @@ class RedisServer:
 
     def __init__(self, settings: RedisSettings) -> None:
         """Connect nothing yet; raises SettingsError for a URL that is not valid."""
-        self.label = f"Redis at {_address(settings.url)}"
+        url = settings.url.get_secret_value()
+        self.label = f"Redis at {_address(url)}"
         try:
             pool = ConnectionPool.from_url(  # type: ignore[no-untyped-call]  # it has no hints
-                settings.url,
+                url,
                 socket_connect_timeout=CONNECT_TIMEOUT_S,
                 socket_timeout=settings.timeout_s,
                 socket_keepalive=True,

@@ -72,7 +72,7 @@ class ChangelogStore:
 
     def _newest(self) -> DataFrame:
         changelog = changelog_of(self._session, self._target)
-        until = source_ends(changelog.bootstrap_servers, changelog.topic)
+        until = source_ends(changelog.kafka, changelog.topic)
         newest = readable(changelog.read(self._session.spark, until)).where(~col(DELETED))
         return self._target.types.stored(lit(str(self.name)), newest)
 
@@ -81,5 +81,5 @@ def changelog_of(session: CheckSession, target: Target) -> Changelog:
     """Return the changelog of the version to check."""
     settings = session.settings
     columns = column_types(session.spark, table_fields(target.model))
-    servers, topic = settings.kafka.bootstrap_servers, target.version.changelog_topic
-    return Changelog(servers, settings.registry.url, target.model, topic, columns)
+    kafka, topic = settings.kafka_connection, target.version.changelog_topic
+    return Changelog(kafka, settings.registry.connection, target.model, topic, columns)

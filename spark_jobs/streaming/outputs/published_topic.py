@@ -163,7 +163,7 @@ class PublishedTopic:
         if partition_count(self._context.admin, own) is None:
             return
         appended = append_due(
-            self._context.settings.kafka.bootstrap_servers,
+            self._context.settings.kafka_connection,
             self._context.consumer,
             own,
             self._emission.output_topic,

@@ -17,7 +17,7 @@ from include.kafka.origins import TICK_HEADER, newest_tick
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.state_record import StateRecord
 from include.kafka.topics import admin_client, ensure_topics, partition_count
-from include.settings import Settings
+from include.settings import KafkaConnection, Settings
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Version
 from spark_jobs.streaming.query_spec import QuerySpec
@@ -44,17 +44,17 @@ class PeriodicWriter(DriverWorker):
     def _work(self) -> None:
         """Write ticks. Whether the last one before an error was written is read from the topic."""
         settings, emission = self._settings, self._emission
-        servers, registry = settings.kafka.bootstrap_servers, SchemaRegistry(settings.registry.url)
-        admin, consumer = admin_client(servers), log_consumer(servers)
+        kafka, registry = settings.kafka_connection, SchemaRegistry(settings.registry.connection)
+        admin, consumer = admin_client(kafka), log_consumer(kafka)
         topic = emission.topic_named(emission.output_topic, settings.topics)
         try:
             ensure_topics(admin, [topic], settings.topics.replication_factor)
             partitions = partition_count(admin, topic.name) or topic.partitions
             # First the writer, which ends what an earlier one had begun.
-            writer = TickWriter(servers, emission.name, topic.name)
+            writer = TickWriter(kafka, emission.name, topic.name)
             written_ms = newest_tick(consumer, topic.name, partitions)
             serializer = EventSerializer(registry, topic.name)
-            with VersionRegistry(servers) as versions:
+            with VersionRegistry(kafka) as versions:
                 live: Version | None = None
                 while True:
                     tick_ms = next_tick(round(time.time() * 1000), self._interval_ms, written_ms)
@@ -109,12 +109,12 @@ class TickWriter:
     name: of the periodic emission.
     """
 
-    def __init__(self, bootstrap_servers: str, name: str, topic: str) -> None:
+    def __init__(self, kafka: KafkaConnection, name: str, topic: str) -> None:
         self._name = name
         self._topic = topic
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap_servers,
+                **kafka.client_settings,
                 "transactional.id": f"foldlake-periodic-{name}",
                 "transaction.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
                 "partitioner": "murmur2_random",

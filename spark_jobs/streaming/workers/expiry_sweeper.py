@@ -18,7 +18,7 @@ from include.kafka.log_reading import log_consumer
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.state_record import StateRecord
 from include.kafka.topics import admin_client, partition_count
-from include.settings import Settings
+from include.settings import KafkaConnection, Settings
 from include.versions.registry import VersionRegistry
 from spark_jobs.streaming.workers.changelog_snapshot import ChangelogSnapshot
 from spark_jobs.streaming.workers.driver_worker import DriverWorker
@@ -44,11 +44,11 @@ class ExpirySweeper(DriverWorker):
 
     def _work(self) -> None:
         """Sweep until it is stopped. The states are read again after an error."""
-        servers = self._settings.kafka.bootstrap_servers
-        producer = changelog_producer(servers)
+        kafka = self._settings.kafka_connection
+        producer = changelog_producer(kafka)
         # Changelog topic -> the states on it, which each sweep brings up to date.
         states: dict[str, ChangelogSnapshot] = {}
-        with VersionRegistry(servers) as versions, ExitStack() as consumers:
+        with VersionRegistry(kafka) as versions, ExitStack() as consumers:
             while not self._is_stopping.wait(self._pause_s):
                 record = versions.read().get(self._model.name)
                 active = {version.changelog_topic for version in record.active} if record else set()
@@ -56,12 +56,12 @@ class ExpirySweeper(DriverWorker):
                     del states[ended]
                 for topic in active:
                     if topic not in states:
-                        partitions = partition_count(admin_client(servers), topic)
+                        partitions = partition_count(admin_client(kafka), topic)
                         if partitions is None:
                             continue
-                        consumer = log_consumer(servers)
+                        consumer = log_consumer(kafka)
                         consumers.callback(consumer.close)
-                        registry = SchemaRegistry(self._settings.registry.url)
+                        registry = SchemaRegistry(self._settings.registry.connection)
                         states[topic] = ChangelogSnapshot(consumer, registry, topic, partitions)
                     number = remove_expired(producer, topic, states[topic], self._expires, self._after_s)
                     if number:
@@ -69,17 +69,17 @@ class ExpirySweeper(DriverWorker):
 
 
 def sweep_once(
-    bootstrap_servers: str, registry: SchemaRegistry, expires: Expiry, after_s: float, changelog_topic: str
+    kafka: KafkaConnection, registry: SchemaRegistry, expires: Expiry, after_s: float, changelog_topic: str
 ) -> int:
     """Remove the expired keys of one version, such as one that has caught up without the driver; return their number.
 
     Raises KafkaUnavailableError, RegistryUnavailableError.
     """
-    consumer = log_consumer(bootstrap_servers)
+    consumer = log_consumer(kafka)
     try:
-        partitions = partition_count(admin_client(bootstrap_servers), changelog_topic) or 0
+        partitions = partition_count(admin_client(kafka), changelog_topic) or 0
         states = ChangelogSnapshot(consumer, registry, changelog_topic, partitions)
-        producer = changelog_producer(bootstrap_servers)
+        producer = changelog_producer(kafka)
         return remove_expired(producer, changelog_topic, states, expires, after_s)
     finally:
         consumer.close()
@@ -95,11 +95,11 @@ def expired_keys(states: Mapping[bytes, StateRecord], expires: Expiry, after_s: 
     return [key for key, time in times.items() if time < limit]
 
 
-def changelog_producer(bootstrap_servers: str) -> Producer:
+def changelog_producer(kafka: KafkaConnection) -> Producer:
     """Return a producer that writes to the partitions that Spark writes a key to."""
     return Producer(
         {
-            "bootstrap.servers": bootstrap_servers,
+            **kafka.client_settings,
             "acks": "all",
             "enable.idempotence": True,
             "partitioner": "murmur2_random",

@@ -115,7 +115,7 @@ class Deposits:
 
 
 def written(settings: Settings, topic: str = EMISSION.output_topic) -> int:
-    consumer = log_consumer(settings.kafka.bootstrap_servers)
+    consumer = log_consumer(settings.kafka_connection)
     try:
         return sum(end_offsets(consumer, topic, EMISSION.output_partitions(settings.topics)))
     except KafkaUnavailableError:
@@ -166,7 +166,7 @@ def require_exact(settings: Settings, deposits: Deposits, revisions: set[int]) -
 
 
 def change_versions(settings: Settings, *transitions: Transition) -> None:
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka_connection) as registry:
         for transition in transitions:
             change(registry, "savings", transition)
 
@@ -180,7 +180,7 @@ def moves(transition: Callable[..., object], number: int) -> Transition:
 def start_candidate(settings: Settings, revision: int = CANDIDATE, starts: Offsets | None = None) -> int:
     """Add a version with this fold revision as a candidate; return its number. starts: as for `register`."""
     now = datetime.now(UTC)
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka_connection) as registry:
         number = len(registry.read()["savings"].versions) + 1
     change_versions(
         settings,

@@ -83,7 +83,7 @@ def test_a_retired_version_leaves_nothing_of_its_emissions(settings: Settings, d
     driver.ensure_running()
     checkpoint = settings.home / "checkpoints" / "emission" / EMISSION.name / "v2"
     assert checkpoint.is_dir()
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka_connection) as registry:
         live = registry.read()["savings"].live
     assert live is not None
     assert live.number == 1

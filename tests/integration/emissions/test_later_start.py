@@ -49,7 +49,7 @@ def test_a_version_that_starts_later_folds_and_emits_only_later_events(
 
 
 def source_ends(settings: Settings) -> Offsets:
-    consumer = log_consumer(settings.kafka.bootstrap_servers)
+    consumer = log_consumer(settings.kafka_connection)
     try:
         return Offsets.of_ends(end_offsets(consumer, SOURCE, settings.topics.partitions))
     finally:

@@ -124,7 +124,7 @@ def test_handovers_are_exact_under_load(settings: Settings, driver: SharedDriver
 
 
 def live_version(settings: Settings) -> Version:
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka_connection) as registry:
         live = registry.read()["savings"].live
     assert live is not None
     return live
@@ -132,7 +132,7 @@ def live_version(settings: Settings) -> Version:
 
 def retire_replaced(settings: Settings) -> None:
     """Retire every version that was live before."""
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka_connection) as registry:
         versions = registry.read()["savings"].versions
     for version in versions:
         if version.stage is Stage.PREVIOUS:
@@ -141,7 +141,7 @@ def retire_replaced(settings: Settings) -> None:
 
 def ends(settings: Settings) -> Sequence[int]:
     """Return the end offset of each partition of the consumers' topic."""
-    consumer = log_consumer(settings.kafka.bootstrap_servers)
+    consumer = log_consumer(settings.kafka_connection)
     try:
         return end_offsets(consumer, EMISSION.output_topic, EMISSION.output_partitions(settings.topics))
     finally:

@@ -97,7 +97,7 @@ def test_the_table_is_partitioned_by_month_and_its_columns_are_those_of_the_sche
 
 def test_the_status_shows_months_rows_and_lag(ledger: EventLedger) -> None:
     status = event_table_status(
-        ledger.settings.lake_root, ledger.settings.kafka.bootstrap_servers, ledger.declared, commits=2
+        ledger.settings.lake_root, ledger.settings.kafka_connection, ledger.declared, commits=2
     )
 
     assert status is not None
@@ -131,7 +131,7 @@ def test_a_commit_that_a_killed_process_completes_late_is_not_repeated(
 ) -> None:
     ledger = EventLedger(settings, "sold-late")
     ledger.sell(0, 40)
-    topic = topic_state(settings.kafka.bootstrap_servers, ledger.name)
+    topic = topic_state(settings.kafka_connection, ledger.name)
     assert topic is not None
     ledger.sell(40, 40)
     late = [topic]
@@ -164,9 +164,7 @@ def test_records_that_are_no_events_of_the_table_are_counted(
     # Nothing has registered a schema yet.
     ledger.append_raw(b"1", b"junk")
     appended(ledger, lake_spark)
-    empty = event_table_status(
-        settings.lake_root, settings.kafka.bootstrap_servers, ledger.declared, commits=1
-    )
+    empty = event_table_status(settings.lake_root, settings.kafka_connection, ledger.declared, commits=1)
     assert empty is not None
     assert (empty.table.rows, empty.months, empty.unreadable, empty.table.behind) == (0, {}, 1, 0)
     ledger.sell(0, 5)
@@ -236,7 +234,7 @@ def test_a_topic_that_lost_its_newest_records_is_refused(
     ledger = EventLedger(settings, "sold-lost")
     ledger.sell(0, 10)
     appended(ledger, lake_spark)
-    state = topic_state(settings.kafka.bootstrap_servers, ledger.name)
+    state = topic_state(settings.kafka_connection, ledger.name)
     assert state is not None
     # As after a power failure of a broker that had not synced its files.
     shortened = replace(state, ends=type(state.ends)({p: max(0, end - 1) for p, end in state.ends.items()}))

@@ -110,7 +110,7 @@ def test_as_of_a_time_before_the_first_content_there_is_no_answer(ledger: LakeLe
 
 def test_the_status_shows_the_content_of_the_table(ledger: LakeLedger) -> None:
     status = read_model_status(
-        ledger.settings.lake_root, ledger.settings.kafka.bootstrap_servers, ledger.model, commits=5
+        ledger.settings.lake_root, ledger.settings.kafka_connection, ledger.model, commits=5
     )
 
     assert status is not None
@@ -128,7 +128,7 @@ def test_the_status_of_an_empty_table_is_complete(settings: Settings, lake_spark
     ledger = LakeLedger(settings, "just-created")
     LakeTable(lake_spark, ledger.table, settings.lake.retention_h, ledger.model).ensure()
 
-    status = read_model_status(settings.lake_root, settings.kafka.bootstrap_servers, ledger.model, commits=5)
+    status = read_model_status(settings.lake_root, settings.kafka_connection, ledger.model, commits=5)
 
     assert status is not None
     assert (status.table.version, status.table.complete_up_to) == (None, {})

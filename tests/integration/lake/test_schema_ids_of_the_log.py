@@ -36,9 +36,9 @@ JUNK_RECORDS = 1_000
 def test_only_headers_with_unknown_ids_are_counted(
     settings: Settings, lake_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bootstrap = settings.kafka.bootstrap_servers
-    ensure_topics(admin_client(bootstrap), [Topic(TOPIC, PARTITIONS)], 1)
-    producer = Producer({"bootstrap.servers": bootstrap})
+    kafka = settings.kafka_connection
+    ensure_topics(admin_client(kafka), [Topic(TOPIC, PARTITIONS)], 1)
+    producer = Producer(kafka.client_settings)
     for number in range(JUNK_RECORDS):
         producer.produce(TOPIC, b"\x01" + number.to_bytes(4))
         producer.produce(TOPIC, header(KNOWN) + number.to_bytes(4))
@@ -49,30 +49,28 @@ def test_only_headers_with_unknown_ids_are_counted(
 
     known = SchemaIds({KNOWN: event_schema("FundsAdded")})
 
-    found = headers_ahead(lake_spark, bootstrap, TOPIC, str(tmp_path / "no checkpoint"), known)
+    found = headers_ahead(lake_spark, kafka, TOPIC, str(tmp_path / "no checkpoint"), known)
 
     assert found == set(map(header, UNKNOWN))
     nothing_known = SchemaIds({})
-    assert (
-        len(headers_ahead(lake_spark, bootstrap, TOPIC, str(tmp_path / "no checkpoint"), nothing_known)) == 2
-    )
-    ends = Offsets.of_ends(end_offsets(log_consumer(bootstrap), TOPIC, PARTITIONS))
+    assert len(headers_ahead(lake_spark, kafka, TOPIC, str(tmp_path / "no checkpoint"), nothing_known)) == 2
+    ends = Offsets.of_ends(end_offsets(log_consumer(kafka), TOPIC, PARTITIONS))
     rejected = SchemaIds(known.writers, {7: Rejection(ends), 8: Rejection(Offsets(), is_open=True)})
-    assert headers_ahead(lake_spark, bootstrap, TOPIC, str(tmp_path / "no checkpoint"), rejected) == set()
+    assert headers_ahead(lake_spark, kafka, TOPIC, str(tmp_path / "no checkpoint"), rejected) == set()
     too_early = SchemaIds(known.writers, dict.fromkeys(UNKNOWN, Rejection(Offsets({0: 1, 1: 1}))))
-    assert headers_ahead(lake_spark, bootstrap, TOPIC, str(tmp_path / "no checkpoint"), too_early) == found
+    assert headers_ahead(lake_spark, kafka, TOPIC, str(tmp_path / "no checkpoint"), too_early) == found
 
 
 def test_replay_rejects_what_live_queries_have_rejected(settings: Settings) -> None:
-    bootstrap, topic = settings.kafka.bootstrap_servers, "replayed-ids"
-    ensure_topics(admin_client(bootstrap), [Topic(topic, PARTITIONS)], 1)
-    registered = SchemaRegistry(settings.registry.url).register(topic, event_schema("FundsAdded"))
+    kafka, topic = settings.kafka_connection, "replayed-ids"
+    ensure_topics(admin_client(kafka), [Topic(topic, PARTITIONS)], 1)
+    registered = SchemaRegistry(settings.registry.connection).register(topic, event_schema("FundsAdded"))
     absent, closed = 900_001, Rejection(Offsets({0: 7}))
-    SchemaRejections(bootstrap, "stream driver").write(
+    SchemaRejections(kafka, "stream driver").write(
         topic, {registered: closed, 8: Rejection(Offsets(), is_open=True)}
     )
-    SchemaRejections(bootstrap, "catch up").write(topic, {registered: Rejection(Offsets({0: 5, 1: 3}))})
-    SchemaRejections(bootstrap, "catch up").write("another-topic", {registered: Rejection(Offsets({0: 99}))})
+    SchemaRejections(kafka, "catch up").write(topic, {registered: Rejection(Offsets({0: 5, 1: 3}))})
+    SchemaRejections(kafka, "catch up").write("another-topic", {registered: Rejection(Offsets({0: 99}))})
 
     found = known_schema_ids(settings, topic, {registered, absent})
 
@@ -90,10 +88,10 @@ def test_a_replay_looks_ids_up_in_the_log_only_where_a_record_needs_it(
     topic = "ids-of-other-subjects"
     ledger = CheckedLedger(settings, topic)
     ledger.append(customers=5, events_each=2)
-    bootstrap, model = settings.kafka.bootstrap_servers, ledger.model
+    kafka, model = settings.kafka_connection, ledger.model
 
     def count(ids_of: IdsOf) -> tuple[int, int]:
-        until = source_ends(bootstrap, topic)
+        until = source_ends(kafka, topic)
         native = replayed_events(lake_spark, settings, model, until, revision=1, ids_of=ids_of)
         staged = events_for_staging(lake_spark, settings, model, until, revision=1, ids_of=ids_of)
         return native.count(), staged.count()
@@ -102,7 +100,7 @@ def test_a_replay_looks_ids_up_in_the_log_only_where_a_record_needs_it(
         assert with_needed_schema_ids(count) == (10, 10)
         assert not caplog.messages
         # One schema of another subject, which is not folded here, and one of none.
-        other = SchemaRegistry(settings.registry.url).register(
+        other = SchemaRegistry(settings.registry.connection).register(
             "another-topic", event_schema("FundsWithdrawn")
         )
         for schema_id in (other, 900_002):

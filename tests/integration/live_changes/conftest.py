@@ -27,7 +27,7 @@ def running(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[tuple[
         nodes = NodeStack(home, ChangelogWriter(home), servers=servers)
         nodes.writer.make_topics()
         buoys = Buoys(home)
-        registry = VersionRegistry(home.kafka.bootstrap_servers)
+        registry = VersionRegistry(home.kafka_connection)
         registry.ensure_topic()
         registry.compare_and_set(first_version(MODEL, 1), 0)
         nodes.writer.register_live()

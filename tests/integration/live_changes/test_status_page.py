@@ -213,7 +213,7 @@ def _are_equal(nodes: NodeStack, name: str) -> bool:
 
 def _append_events(nodes: NodeStack, count: int) -> None:
     """Append records to every partition of the source, so that the offsets in the states are those of records."""
-    producer = Producer({"bootstrap.servers": nodes.settings.kafka.bootstrap_servers})
+    producer = Producer(nodes.settings.kafka_connection.client_settings)
     for partition in range(nodes.settings.topics.partitions):
         for _ in range(count):
             producer.produce(nodes.writer.model.source_topic, b"event", b"key", partition=partition)

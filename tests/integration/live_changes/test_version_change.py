@@ -12,7 +12,7 @@ from tests.support.waiting import wait_until
 
 def promote(nodes: NodeStack, candidate: Buoys) -> None:
     """Register a version, and make it the live one once all nodes have loaded it."""
-    registry = VersionRegistry(nodes.settings.kafka.bootstrap_servers)
+    registry = VersionRegistry(nodes.settings.kafka_connection)
     record = registry.read()[MODEL]
     number = candidate.version
     added = Version(number, Stage.CANDIDATE, 1, candidate.writer.topic, "test", "now")

@@ -29,13 +29,11 @@ def test_spark_forgets_the_windows_that_no_event_can_reach(settings: Settings, c
     wait_until(lambda: are_exact(settings, check), "all states are exact", timeout_s=300, poll_s=3)
 
     def batches() -> list[BatchProgress]:
-        queries = read_queries(settings.kafka.bootstrap_servers)
+        queries = read_queries(settings.kafka_connection)
         return [one.last_batch for one in queries if one.query == "browser-windows/v1"]
 
     wait_until(lambda: any(batch.state_rows > 15_000 for batch in batches()), "the states of all windows")
-    producer = Producer(
-        {"bootstrap.servers": settings.kafka.bootstrap_servers, "partitioner": "murmur2_random"}
-    )
+    producer = Producer({**settings.kafka_connection.client_settings, "partitioner": "murmur2_random"})
     # Much later: the states of all earlier windows are behind the watermark. Each line moves the watermark for the next batch.
     later = datetime.fromisoformat("2026-03-02T20:00:00+00:00")
 

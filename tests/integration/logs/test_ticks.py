@@ -16,16 +16,16 @@ RECORDS = [(f"key-{number}".encode(), b"value") for number in range(50)]
 
 @pytest.fixture
 def topic(settings: Settings) -> str:
-    ensure_topics(admin_client(settings.kafka.bootstrap_servers), source_topics(TOPIC, PARTITIONS), 1)
+    ensure_topics(admin_client(settings.kafka_connection), source_topics(TOPIC, PARTITIONS), 1)
     return TOPIC
 
 
 def test_a_tick_that_its_writer_did_not_finish_is_not_there_and_its_successor_excludes_it(
     settings: Settings, topic: str
 ) -> None:
-    servers = settings.kafka.bootstrap_servers
-    consumer = log_consumer(servers)
-    first = TickWriter(servers, "test", topic)
+    kafka = settings.kafka_connection
+    consumer = log_consumer(kafka)
+    first = TickWriter(kafka, "test", topic)
     assert newest_tick(consumer, topic, PARTITIONS) is None
     assert first.write(1_000, 1, RECORDS) == len(RECORDS)
 
@@ -33,7 +33,7 @@ def test_a_tick_that_its_writer_did_not_finish_is_not_there_and_its_successor_ex
         yield from RECORDS
         # As if the first writer was killed, or hung, when it had sent all records and not committed them.
         first._producer.flush(30)
-        second.append(TickWriter(servers, "test", topic))
+        second.append(TickWriter(kafka, "test", topic))
 
     second: list[TickWriter] = []
     with pytest.raises(KafkaUnavailableError, match="Tick 2000 was not written"):

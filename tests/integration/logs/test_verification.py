@@ -79,7 +79,7 @@ def newest(settings: Settings, name: str) -> dict[bytes, Message]:
 
 
 def append(settings: Settings, name: str, message: Message, value: bytes) -> None:
-    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    producer = Producer(settings.kafka_connection.client_settings)
     producer.produce(f"{name}.v1.changelog", value, message.key(), partition=message.partition() or 0)
     assert producer.flush(30) == 0
 

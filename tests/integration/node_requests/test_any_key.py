@@ -97,7 +97,7 @@ def test_every_key_is_listed_once(nodes: NodeStack, amounts: dict[str, Decimal])
 
 
 def test_a_check_reads_the_record_of_every_key(nodes: NodeStack, amounts: dict[str, Decimal]) -> None:
-    client = NodeClient(nodes.settings.kafka.bootstrap_servers, PeerRule(), "balance", 1, "balance")
+    client = NodeClient(nodes.settings.kafka_connection, PeerRule(), "balance", 1, "balance")
     try:
         replicas = client.replicas(60).ready
         assert len(replicas) == 8

@@ -21,7 +21,7 @@ from tests.support.waiting import wait_until
 
 
 def record_at(nodes: NodeStack, position: dict[str, int]) -> tuple[str, dict[str, object]]:
-    consumer = log_consumer(nodes.settings.kafka.bootstrap_servers)
+    consumer = log_consumer(nodes.settings.kafka_connection)
     consumer.assign([TopicPartition("balance", position["partition"], position["offset"])])
     try:
         message = consumer.poll(10)

@@ -169,7 +169,7 @@ def test_spark_forgets_the_state_of_old_orders(
     kept = [u.order for u in written() if u.placed_ms > END_MS - (KEPT_HOURS * 60 + 20) * MS_PER_MINUTE]
 
     def reported() -> list[BatchProgress]:
-        queries = read_queries(settings.kafka.bootstrap_servers)
+        queries = read_queries(settings.kafka_connection)
         return [one.last_batch for one in queries if one.query == "order-location/v1"]
 
     def is_evicted() -> bool:

@@ -151,16 +151,14 @@ def check_same_answers(placed: TwoNodes) -> None:
 def check_replicas(placed: TwoNodes) -> None:
     """Assert that a quality check finds every copy of every partition, each with exactly the written records."""
     settings = placed.nodes.settings
-    registry = SchemaRegistry(settings.registry.url)
+    registry = SchemaRegistry(settings.registry.connection)
 
     def schema_of(schema_id: int) -> RecordSchema:
         found = registry.usable_schema(schema_id)
         assert found is not None
         return found
 
-    client = NodeClient(
-        settings.kafka.bootstrap_servers, PeerRule.of_client(settings), "balance", 1, "balance"
-    )
+    client = NodeClient(settings.kafka_connection, PeerRule.of_client(settings), "balance", 1, "balance")
     try:
         found = client.replicas(READY_S)
         assert found.are_complete, found

@@ -33,7 +33,7 @@ def add_rate(declarations: Path) -> None:
 
 
 def live_version(settings: Settings) -> int:
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka_connection) as registry:
         live = registry.read()["loyalty"].live
     assert live is not None
     return live.number

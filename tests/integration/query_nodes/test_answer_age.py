@@ -75,7 +75,7 @@ def folding(nodes: NodeStack) -> NodeStack:
 def test_folds_that_stand_still_make_the_nodes_degraded_and_their_answers_old(folding: NodeStack) -> None:
     assert [standstill_s(folding, port) for port in folding.ports] == [0.0, 0.0]
     (folded,) = (r["folded"].get("0", 0) for r in partitions(folding) if r["partition"] == 0)
-    producer = Producer({"bootstrap.servers": folding.settings.kafka.bootstrap_servers})
+    producer = Producer(folding.settings.kafka_connection.client_settings)
     for _ in range(folded + 2):
         producer.produce("balance", b"the nodes do not decode events", b"key", partition=0)
     assert producer.flush(30) == 0

@@ -53,7 +53,7 @@ def customer(nodes: NodeStack) -> str:
 
 def _append_to_source(settings: Settings) -> None:
     """Append records, so that the source contains the offsets of the state records: the gate requires no others."""
-    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    producer = Producer(settings.kafka_connection.client_settings)
     for partition in range(settings.topics.partitions):
         for _ in range(EVENTS + 1):
             producer.produce(MODEL, b"no event", partition=partition)
@@ -70,7 +70,7 @@ def version_behind(nodes: NodeStack, number: int, stage: Stage, customer: str) -
         writer.write(name, amount, count, source_offset=count)
     writer.flush()
     append(nodes, Version(number, stage, 1, writer.topic, "test", "now", run_id(number)))
-    admin = admin_client(nodes.settings.kafka.bootstrap_servers)
+    admin = admin_client(nodes.settings.kafka_connection)
     peers = PeerRule.of_client(nodes.settings)
     partitions = nodes.settings.topics.partitions
     try:
@@ -84,7 +84,7 @@ def version_behind(nodes: NodeStack, number: int, stage: Stage, customer: str) -
 
 
 def versions(nodes: NodeStack) -> ReadModelVersions:
-    with VersionRegistry(nodes.settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(nodes.settings.kafka_connection) as registry:
         return registry.read()[MODEL]
 
 
@@ -95,13 +95,13 @@ def live(nodes: NodeStack) -> int:
 
 
 def append(nodes: NodeStack, version: Version) -> None:
-    with VersionRegistry(nodes.settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(nodes.settings.kafka_connection) as registry:
         record = registry.read()[MODEL]
         registry.compare_and_set(replace(record, versions=(*record.versions, version)), record.revision)
 
 
 def set_stages(nodes: NodeStack, stages: dict[int, Stage]) -> None:
-    with VersionRegistry(nodes.settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(nodes.settings.kafka_connection) as registry:
         record = registry.read()[MODEL]
         changed = tuple(replace(v, stage=stages.get(v.number, v.stage)) for v in record.versions)
         registry.compare_and_set(replace(record, versions=changed), record.revision)
@@ -109,7 +109,7 @@ def set_stages(nodes: NodeStack, stages: dict[int, Stage]) -> None:
 
 def report_phase(settings: Settings, query: str, phase: str, last_error: str = "") -> None:
     """Report a query's phase instead of the stream driver; the report counts as current for 15 s."""
-    ensure_topics(admin_client(settings.kafka.bootstrap_servers), [changelog(PROGRESS_TOPIC, 1)], 1)
+    ensure_topics(admin_client(settings.kafka_connection), [changelog(PROGRESS_TOPIC, 1)], 1)
     report = {
         "query": query,
         "source_topic": MODEL,
@@ -121,7 +121,7 @@ def report_phase(settings: Settings, query: str, phase: str, last_error: str = "
         "at": datetime.now(UTC).isoformat(),
         "last_batch": {},
     }
-    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    producer = Producer(settings.kafka_connection.client_settings)
     producer.produce(PROGRESS_TOPIC, key=query.encode(), value=json.dumps(report).encode())
     assert producer.flush(30) == 0
 
@@ -209,9 +209,7 @@ def test_a_version_that_starts_later_lacks_nothing_that_it_skips(nodes: NodeStac
     ends = source_ends(nodes)
     with starting_at(nodes, 11, skipped=min(ends)):
         report_phase(nodes.settings, "balance/v11", "real time")
-        found = reports(
-            admin_client(nodes.settings.kafka.bootstrap_servers), PeerRule.of_client(nodes.settings)
-        )
+        found = reports(admin_client(nodes.settings.kafka_connection), PeerRule.of_client(nodes.settings))
         held = [r for own in found.values() for r in own or () if r.version == 11 and r.is_held]
         assert {r.events_behind for r in held} == {ends[r.partition] - min(ends) for r in held}
         run(nodes, PROMOTE, 11)
@@ -219,7 +217,7 @@ def test_a_version_that_starts_later_lacks_nothing_that_it_skips(nodes: NodeStac
 
 
 def source_ends(nodes: NodeStack) -> tuple[int, ...]:
-    consumer = log_consumer(nodes.settings.kafka.bootstrap_servers)
+    consumer = log_consumer(nodes.settings.kafka_connection)
     try:
         return end_offsets(consumer, MODEL, nodes.settings.topics.partitions)
     finally:
@@ -241,7 +239,7 @@ def starting_at(nodes: NodeStack, number: int, skipped: int) -> Iterator[None]:
             number, Stage.CANDIDATE, 1, writer.topic, "test", "now", run_id(number), start_offsets=starts
         ),
     )
-    admin = admin_client(nodes.settings.kafka.bootstrap_servers)
+    admin = admin_client(nodes.settings.kafka_connection)
     peers = PeerRule.of_client(nodes.settings)
 
     def is_loaded() -> bool:

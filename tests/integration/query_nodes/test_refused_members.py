@@ -46,7 +46,7 @@ def group_member(nodes: NodeStack, client_id: str) -> Iterator[None]:
     """Join the query nodes' group with this client id, and own partitions until the end of the block."""
     consumer = Consumer(
         {
-            "bootstrap.servers": nodes.settings.kafka.bootstrap_servers,
+            **nodes.settings.kafka_connection.client_settings,
             "group.id": GROUP,
             "client.id": client_id,
             "partition.assignment.strategy": "cooperative-sticky",

@@ -14,7 +14,7 @@ from tests.support.waiting import wait_until
 
 
 def test_version_is_hydrated_promoted_and_the_old_one_retired(nodes: NodeStack) -> None:
-    registry = VersionRegistry(nodes.settings.kafka.bootstrap_servers)
+    registry = VersionRegistry(nodes.settings.kafka_connection)
     candidate = ChangelogWriter(nodes.settings, version=2)
     candidate.make_topics()
     new = {customer: amount + Decimal("1000.00") for customer, amount in nodes.expected.items()}

@@ -86,7 +86,7 @@ def is_exact(settings: Settings, balances: dict[str, Decimal]) -> bool:
 def keep_only_sources(settings: Settings) -> None:
     """Delete all that can be derived from the events, as if only the source topics had been mirrored."""
     start(settings, ("kafka", "registry"))
-    admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    admin = AdminClient(settings.kafka_connection.client_settings)
 
     def derived() -> list[str]:
         topics = admin.list_topics(timeout=10).topics

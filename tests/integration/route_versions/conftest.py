@@ -26,7 +26,7 @@ def settings(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Setti
         **SHORT_COMMITS,
         read_models_dir=DECLARATIONS,
     ) as home:
-        with VersionRegistry(home.kafka.bootstrap_servers) as registry:
+        with VersionRegistry(home.kafka_connection) as registry:
             registry.ensure_topic()
             registry.compare_and_set(first_version(READ_MODEL, fold_revision=1), expected_revision=0)
         yield home

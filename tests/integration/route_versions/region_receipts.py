@@ -112,7 +112,7 @@ def require_exact(settings: Settings, count: int) -> None:
 
 
 def change_versions(settings: Settings, *transitions: Transition) -> None:
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka_connection) as registry:
         for transition in transitions:
             change(registry, READ_MODEL, transition)
 
@@ -120,7 +120,7 @@ def change_versions(settings: Settings, *transitions: Transition) -> None:
 def start_candidate(settings: Settings, rule: int) -> int:
     """Add a version that folds this rule's topic as a candidate; return its number."""
     now = datetime.now(UTC)
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka_connection) as registry:
         number = len(registry.read()[READ_MODEL].versions) + 1
     change_versions(
         settings,

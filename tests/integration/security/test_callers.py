@@ -249,7 +249,7 @@ def test_what_was_done_is_in_the_audit_log(secured: SecuredNodes) -> None:
 
 def test_a_change_that_was_decided_before_a_revocation_cannot_undo_it(secured: SecuredNodes) -> None:
     secret = secured.key("contested", expires_in_s=600)
-    topic = KeyTopic(secured.settings.kafka.bootstrap_servers, 1)
+    topic = KeyTopic(secured.settings.kafka_connection, 1)
     now = datetime.now(UTC)
 
     def revoked_meanwhile(keys: object) -> list[object]:

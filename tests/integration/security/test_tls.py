@@ -129,7 +129,7 @@ def test_each_node_answers_with_records_of_the_other(nodes: SecuredNodes) -> Non
 def test_jobs_read_the_records_of_both_nodes(nodes: SecuredNodes) -> None:
     settings = nodes.settings
     rule = PeerRule.of_client(settings)
-    client = NodeClient(settings.kafka.bootstrap_servers, rule, "balance", 1, "balance")
+    client = NodeClient(settings.kafka_connection, rule, "balance", 1, "balance")
     try:
         found = client.replicas(DEADLINE_S)
         assert found.are_complete, found
@@ -142,7 +142,7 @@ def test_jobs_read_the_records_of_both_nodes(nodes: SecuredNodes) -> None:
         assert sum(len(batch) for batch in batches) == 2 * CUSTOMERS
     finally:
         client.close()
-    reported = reports(admin_client(settings.kafka.bootstrap_servers), rule)
+    reported = reports(admin_client(settings.kafka_connection), rule)
     assert all(reported.values()), reported
 
 

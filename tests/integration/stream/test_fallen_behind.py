@@ -62,7 +62,7 @@ def test_query_that_falls_behind_folds_in_batches_and_comes_back(
     append(paced_source, paced_ledger, BACKLOG)
     wait_until(lambda: paced_ledger.is_folded(paced, CHANGELOG), "all events are folded")
     paced_ledger.assert_exact(paced, CHANGELOG)
-    status = query_status(paced.kafka.bootstrap_servers, PACED, 1)
+    status = query_status(paced.kafka_connection, PACED, 1)
     assert status is not None
     assert status.restarts == 0, status.last_error
 

@@ -48,7 +48,7 @@ def ledger(settings: Settings) -> Ledger:
 
 
 def last_error(settings: Settings) -> str:
-    status = query_status(settings.kafka.bootstrap_servers, PACED, 1)
+    status = query_status(settings.kafka_connection, PACED, 1)
     return "" if status is None or status.phase in CONTINUOUS else status.last_error
 
 

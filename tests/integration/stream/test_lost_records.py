@@ -71,7 +71,7 @@ def folded(settings: Settings, number: int) -> dict[str, int]:
 
 
 def ends(settings: Settings, topic: str) -> Offsets:
-    consumer = log_consumer(settings.kafka.bootstrap_servers)
+    consumer = log_consumer(settings.kafka_connection)
     try:
         return Offsets.of_ends(end_offsets(consumer, topic, settings.topics.partitions))
     finally:
@@ -79,7 +79,7 @@ def ends(settings: Settings, topic: str) -> Offsets:
 
 
 def is_committed(settings: Settings) -> bool:
-    status = query_status(settings.kafka.bootstrap_servers, "balance", 1)
+    status = query_status(settings.kafka_connection, "balance", 1)
     committed = Offsets() if status is None else Offsets.from_json(status.last_batch.end_offsets)
     return committed.covers(ends(settings, BALANCE.source_topic))
 
@@ -97,7 +97,7 @@ def fails_power(settings: Settings, *lost: tuple[str, int, int]) -> None:
 
 
 def refusal(settings: Settings, number: int) -> str:
-    status = query_status(settings.kafka.bootstrap_servers, "balance", number)
+    status = query_status(settings.kafka_connection, "balance", number)
     return status.last_error if status is not None and status.phase == "refused" else ""
 
 
@@ -139,7 +139,7 @@ def test_source_that_lost_its_newest_events_is_not_folded_into_the_old_state(set
         assert folded(settings, 1) == dict.fromkeys(CUSTOMERS, 1), (
             "no new event was folded into the old state"
         )
-        with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+        with VersionRegistry(settings.kafka_connection) as registry:
             candidate = partial(
                 register, run_id="test", reason="lost records", fold_revision=1, now=datetime.now(UTC)
             )

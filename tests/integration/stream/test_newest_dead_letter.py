@@ -26,7 +26,7 @@ def source_topic(stream_stack: Settings, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def consumer(stream_stack: Settings) -> Iterator[Consumer]:
-    found = log_consumer(stream_stack.kafka.bootstrap_servers)
+    found = log_consumer(stream_stack.kafka_connection)
     yield found
     found.close()
 
@@ -36,7 +36,7 @@ class DeadLetterTopic:
 
     def __init__(self, settings: Settings, source_topic: str) -> None:
         self._source_topic = source_topic
-        self._producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
+        self._producer = Producer(settings.kafka_connection.client_settings)
 
     def letter(self, offset: int, source_topic: str = "") -> None:
         """Append the dead letter of the record at an offset."""
@@ -73,7 +73,7 @@ def test_records_of_other_programs_are_looked_past(
 
     assert newest_dead_letter(consumer, source_topic, PARTITION) == Position(PARTITION, 7, topic=source_topic)
     assert newest_dead_letter(consumer, source_topic, 0) is None
-    found = read_dead_letters(stream_stack.kafka.bootstrap_servers, source_topic, limit=3)
+    found = read_dead_letters(stream_stack.kafka_connection, source_topic, limit=3)
     assert found is not None
     assert [letter.reason for letter in found.newest] == [FOREIGN, FOREIGN, "null_key"]
 

@@ -25,7 +25,7 @@ SCHEMA_IDS = {"FundsAdded": 41, "FundsWithdrawn": 42}
 
 def launch(stream_stack: Settings, tmp_path: Path, topic: str = "alone") -> subprocess.Popen[bytes]:
     """Start a standalone driver on a topic, in a new process group."""
-    admin = AdminClient({"bootstrap.servers": stream_stack.kafka.bootstrap_servers})
+    admin = AdminClient(stream_stack.kafka_connection.client_settings)
     ensure_topics(admin, [Topic("alone", 3)], 1)
     schemas = [f"--schema={number}={SCHEMAS / name}.avsc" for name, number in SCHEMA_IDS.items()]
     command = [

@@ -36,7 +36,7 @@ LATER = NOW + timedelta(hours=1)
 
 @pytest.fixture
 def registry(stream_stack: Settings, request: pytest.FixtureRequest) -> Iterator[VersionRegistry]:
-    registry = VersionRegistry(stream_stack.kafka.bootstrap_servers)
+    registry = VersionRegistry(stream_stack.kafka_connection)
     registry.ensure_topic()
     name = request.node.name
     record = first_version(name, 1)
@@ -53,7 +53,7 @@ def registry(stream_stack: Settings, request: pytest.FixtureRequest) -> Iterator
 def test_the_later_of_two_concurrent_rollbacks_loses(
     registry: VersionRegistry, stream_stack: Settings, request: pytest.FixtureRequest
 ) -> None:
-    name, other = request.node.name, VersionRegistry(stream_stack.kafka.bootstrap_servers)
+    name, other = request.node.name, VersionRegistry(stream_stack.kafka_connection)
     attempts: list[ReadModelVersions] = []
 
     def with_concurrent_change(record: ReadModelVersions) -> ReadModelVersions:
@@ -73,7 +73,7 @@ def test_the_later_of_two_concurrent_rollbacks_loses(
 def test_promotion_is_retried_after_an_unrelated_change(
     registry: VersionRegistry, stream_stack: Settings, request: pytest.FixtureRequest
 ) -> None:
-    name, other = request.node.name, VersionRegistry(stream_stack.kafka.bootstrap_servers)
+    name, other = request.node.name, VersionRegistry(stream_stack.kafka_connection)
     attempts: list[ReadModelVersions] = []
 
     def with_concurrent_change(record: ReadModelVersions) -> ReadModelVersions:
@@ -96,7 +96,7 @@ def building(stream_stack: Settings, tmp_path: Path) -> Settings:
     """Settings with a read model of which a rebuild has registered v2."""
     (tmp_path / "raced.py").write_text(renamed_balance("raced", source_topic="raced"))
     make_topics(stream_stack, "raced")
-    with VersionRegistry(stream_stack.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(stream_stack.kafka_connection) as registry:
         registry.ensure_topic()
         record = register(first_version("raced", 1), run_id="r2", reason="", fold_revision=1, now=NOW)
         registry.compare_and_set(record, expected_revision=0)

@@ -19,8 +19,8 @@ MODEL = "registry-test"
 @pytest.fixture(scope="module")
 def registries(stream_stack: Settings) -> Iterator[tuple[VersionRegistry, VersionRegistry]]:
     pair = (
-        VersionRegistry(stream_stack.kafka.bootstrap_servers),
-        VersionRegistry(stream_stack.kafka.bootstrap_servers),
+        VersionRegistry(stream_stack.kafka_connection),
+        VersionRegistry(stream_stack.kafka_connection),
     )
     pair[0].ensure_topic()
     yield pair

@@ -100,11 +100,7 @@ def log(settings: Settings) -> LogFile:
 
 def phases(settings: Settings) -> dict[str, str]:
     """Return the phase of each query that the driver reports."""
-    return {
-        query.query: query.phase
-        for query in read_queries(settings.kafka.bootstrap_servers)
-        if query.is_running
-    }
+    return {query.query: query.phase for query in read_queries(settings.kafka_connection) if query.is_running}
 
 
 def queries_of(*names: str) -> set[str]:
@@ -117,7 +113,7 @@ def wait_until_waiting(settings: Settings, *sources: Source) -> None:
 
     def is_waiting() -> bool:
         # A report may be two seconds old, and from before the newest records.
-        found = {query.query: query for query in read_queries(settings.kafka.bootstrap_servers)}
+        found = {query.query: query for query in read_queries(settings.kafka_connection)}
         return all(
             query in found
             and found[query].is_running
@@ -217,7 +213,7 @@ def test_topic_that_is_created_again_while_its_queries_wait_is_not_folded_into_t
     settings: Settings, waiting: dict[str, Source], log: LogFile
 ) -> None:
     repeated = waiting[BUSY].repeated
-    admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    admin = AdminClient(settings.kafka_connection.client_settings)
     for future in admin.delete_topics([RECREATED]).values():
         future.result()
     wait_until(lambda: RECREATED not in admin.list_topics().topics, "the topic is deleted")

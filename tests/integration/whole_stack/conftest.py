@@ -43,7 +43,7 @@ def full_stack(airflow_disk: SmallDisk) -> Iterator[Settings]:
 def stack(full_stack: Settings) -> Settings:
     """The stack, once its driver has registered version 1 of the balance."""
     wait_until(
-        lambda: "balance" in VersionRegistry(full_stack.kafka.bootstrap_servers).read(),
+        lambda: "balance" in VersionRegistry(full_stack.kafka_connection).read(),
         "version 1",
         TIMEOUT_S,
     )

@@ -35,7 +35,7 @@ def source(full_stack: Settings) -> EventSource:
 @pytest.fixture(scope="module")
 def ledger(full_stack: Settings, source: EventSource) -> Ledger:
     wait_until(lambda: has_python(full_stack), "Airflow has launched the driver", TIMEOUT_S)
-    admin = AdminClient({"bootstrap.servers": full_stack.kafka.bootstrap_servers})
+    admin = AdminClient(full_stack.kafka_connection.client_settings)
     wait_until(
         lambda: partition_count(admin, source.topic) is not None,
         "the driver has created its topics",

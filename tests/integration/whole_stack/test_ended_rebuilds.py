@@ -37,7 +37,7 @@ def start_building(stack: Settings, api: AirflowApi) -> tuple[str, int]:
     wait_for(api, REBUILD_DAG, run_id, "register_candidate", "success")
     number = record(stack).versions[-1].number
     wait_until(lambda: building(number), "it is being built", TIMEOUT_S)
-    (stage, *_) = running_rebuilds(stack.kafka.bootstrap_servers)
+    (stage, *_) = running_rebuilds(stack.kafka_connection)
     assert (stage.read_model, stage.version) == (MODEL, number)
     return run_id, number
 
@@ -52,7 +52,7 @@ def assert_ended(stack: Settings, number: int) -> None:
     wait_until(
         lambda: not find_leftovers(stack, MODEL, number), "nothing is left of the version", ENDED_S, POLL_S
     )
-    assert running_rebuilds(stack.kafka.bootstrap_servers) == ()
+    assert running_rebuilds(stack.kafka_connection) == ()
 
 
 def test_a_run_that_is_marked_as_failed_leaves_nothing_building(stack: Settings, api: AirflowApi) -> None:

@@ -33,7 +33,7 @@ SPARK_KILLS_S = (2.0, 9.0, 12.0, 15.0, 18.0)
 
 
 def record(settings: Settings) -> ReadModelVersions:
-    registry = VersionRegistry(settings.kafka.bootstrap_servers)
+    registry = VersionRegistry(settings.kafka_connection)
     found = registry.read()[MODEL]
     registry.close()
     return found
@@ -70,9 +70,7 @@ def stages(full_stack: Settings) -> Iterator[Stages]:
 def source(full_stack: Settings) -> Iterator[EventSource]:
     """Append events to some keys continuously, with the retirement DAG paused, which would abandon a version without a run."""
     source = EventSource(full_stack, MODEL)
-    wait_until(
-        lambda: MODEL in VersionRegistry(full_stack.kafka.bootstrap_servers).read(), "version 1", TIMEOUT_S
-    )
+    wait_until(lambda: MODEL in VersionRegistry(full_stack.kafka_connection).read(), "version 1", TIMEOUT_S)
     api = airflow_api(full_stack.home, full_stack.airflow)
     api.set_paused(RETIREMENT_DAG, paused=True)
 

@@ -114,7 +114,7 @@ def refused(api: AirflowApi, conf: dict[str, object], reason: str) -> None:
 
 
 def lake_version(settings: Settings) -> int | None:
-    status = read_model_status(settings.lake_root, settings.kafka.bootstrap_servers, read_model(MODEL), 1)
+    status = read_model_status(settings.lake_root, settings.kafka_connection, read_model(MODEL), 1)
     return None if status is None else status.table.version
 
 

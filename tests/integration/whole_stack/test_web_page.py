@@ -52,7 +52,7 @@ def test_the_events_of_tables_and_checks_say_what_they_stand_for_and_the_note_li
 
     table, check = events(api, lake_asset(MODEL))[0], events(api, quality_asset(MODEL))[0]
 
-    live = VersionRegistry(full_stack.kafka.bootstrap_servers).read()[MODEL].live
+    live = VersionRegistry(full_stack.kafka_connection).read()[MODEL].live
     assert live is not None
     assert table["extra"]["version"] == live.number
     assert table["extra"]["rows"] >= 0

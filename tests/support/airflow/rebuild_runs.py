@@ -15,7 +15,7 @@ POLL_S = 1.0
 
 def record(settings: Settings) -> ReadModelVersions:
     """Return the registry's record of the read model."""
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka_connection) as registry:
         return registry.read()[MODEL]
 
 

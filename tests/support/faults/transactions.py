@@ -23,12 +23,12 @@ class TransactionalWriter:
         self._topic = topic
         self._written: set[int] = set()
         self._consumers = [
-            Consumer(log_consumer_settings(settings.kafka.bootstrap_servers) | {"isolation.level": level})
+            Consumer(log_consumer_settings(settings.kafka_connection) | {"isolation.level": level})
             for level in ("read_committed", "read_uncommitted")
         ]
         self._producer = Producer(
             {
-                "bootstrap.servers": settings.kafka.bootstrap_servers,
+                **settings.kafka_connection.client_settings,
                 "transactional.id": uuid.uuid4().hex,
                 "transaction.timeout.ms": round(timeout_s * 1000),
                 "partitioner": "murmur2_random",

@@ -86,11 +86,11 @@ class CheckedLedger:
         self.model: ReadModel = read_model(self.name, (folder,))
         make_topics(self.settings, self.name)
         self.source = EventSource(self.settings, self.name)
-        versions = VersionRegistry(self.settings.kafka.bootstrap_servers)
+        versions = VersionRegistry(self.settings.kafka_connection)
         versions.ensure_topic()
         versions.compare_and_set(first_version(self.name, 1), 0)
         self.topic = changelog_topic(self.name, 1)
-        admin = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap_servers})
+        admin = AdminClient(self.settings.kafka_connection.client_settings)
         ensure_topics(admin, [changelog(self.topic, self.settings.topics.partitions)], 1)
         self._next: dict[int, int] = {}
 
@@ -119,7 +119,7 @@ class CheckedLedger:
 
     def promote_version_2(self) -> None:
         """Make version 2 live in the registry, and change nothing else."""
-        versions = VersionRegistry(self.settings.kafka.bootstrap_servers)
+        versions = VersionRegistry(self.settings.kafka_connection)
         record = versions.read()[self.name]
         (old,) = record.versions
         new = Version(2, Stage.LIVE, 1, changelog_topic(self.name, 2), "test", "")
@@ -130,9 +130,9 @@ class CheckedLedger:
     def write_changelog(self, records: Iterable[Record]) -> None:
         """Append state records to the changelog."""
         schema = self.model.state_schema
-        schema_id = SchemaRegistry(self.settings.registry.url).register(self.topic, schema)
+        schema_id = SchemaRegistry(self.settings.registry.connection).register(self.topic, schema)
         producer = Producer(
-            {"bootstrap.servers": self.settings.kafka.bootstrap_servers, "partitioner": "murmur2_random"}
+            {**self.settings.kafka_connection.client_settings, "partitioner": "murmur2_random"}
         )
         parsed = fastavro.parse_schema(schema.parsed())
         for record in records:
@@ -166,7 +166,7 @@ class CheckedLedger:
             path = staging_path(self.settings.lake_root, self.name, version)
         table = LakeTable(spark, path, self.settings.lake.retention_h, self.model)
         table.ensure()
-        ends = source_ends(self.settings.kafka.bootstrap_servers, self.name)
+        ends = source_ends(self.settings.kafka_connection, self.name)
         tag = CommitTag(
             self.name,
             version,

@@ -98,7 +98,7 @@ class EventLedger:
 
     def recreate_topic(self) -> None:
         """Delete the topic, and create an empty one of the same name."""
-        admin = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap_servers})
+        admin = AdminClient(self.settings.kafka_connection.client_settings)
         for future in admin.delete_topics([self.name]).values():
             future.result(30)
         wait_until(lambda: self.name not in admin.list_topics(timeout=10).topics, f"{self.name} is deleted")

@@ -24,7 +24,7 @@ def explained_by_both(
 ) -> Explanation:
     """Explain with Spark and with DuckDB, and return the explanation of Spark. The arguments are those of the Spark job's `explanation`."""
     found = spark_job.explanation(spark, settings, model, key, number, limit, masked)
-    versions = VersionsOfKey.of(settings.kafka.bootstrap_servers, model, number)
+    versions = VersionsOfKey.of(settings.kafka_connection, model, number)
     other = explanation(settings, model, key, versions, limit, masked)
     assert replace(other, explained_at=found.explained_at) == found
     return found

@@ -19,23 +19,23 @@ from tests.support.stream_process import make_topics
 
 def make_first_version(settings: Settings, name: str) -> None:
     """Create the topics of a read model whose source topic has its name, and register its first version."""
-    servers = settings.kafka.bootstrap_servers
+    kafka = settings.kafka_connection
     make_topics(settings, name)
-    ensure_topics(admin_client(servers), [changelog(changelog_topic(name, 1), settings.topics.partitions)], 1)
-    with VersionRegistry(servers) as versions:
+    ensure_topics(admin_client(kafka), [changelog(changelog_topic(name, 1), settings.topics.partitions)], 1)
+    with VersionRegistry(kafka) as versions:
         versions.ensure_topic()
         versions.compare_and_set(first_version(name, 1), 0)
 
 
 def fold_log(spark: SparkSession, settings: Settings, model: ReadModel, batch: int = 0) -> None:
     """Write the state of each key of the log to the changelog, and the checkpoint that the fold's query has after this batch."""
-    topic, servers = changelog_topic(model.name, 1), settings.kafka.bootstrap_servers
-    ends = source_ends(servers, model.source_topic)
-    records = topic_records(spark, servers, model.source_topic, ends)
-    schema_id = SchemaRegistry(settings.registry.url).register(topic, model.state_schema)
+    topic, kafka = changelog_topic(model.name, 1), settings.kafka_connection
+    ends = source_ends(kafka, model.source_topic)
+    records = topic_records(spark, kafka, model.source_topic, ends)
+    schema_id = SchemaRegistry(settings.registry.connection).register(topic, model.state_schema)
     ids = known_schema_ids(settings, model.source_topic, frozenset())
     states = changelog_stream(records, model, 1, ids, schema_id, settings.topics.partitions)
-    producer = Producer({"bootstrap.servers": servers, "partitioner": "murmur2_random"})
+    producer = Producer({**kafka.client_settings, "partitioner": "murmur2_random"})
     for row in states.collect():
         headers: dict[str, str | bytes | None] = {
             header["key"]: bytes(header["value"]) for header in row["headers"] or ()

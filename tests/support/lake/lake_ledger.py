@@ -30,7 +30,7 @@ class LakeLedger:
     def __post_init__(self) -> None:
         """Register version 1 as live."""
         self.model = replace(self.model, name=self.name)
-        self.versions = VersionRegistry(self.settings.kafka.bootstrap_servers)
+        self.versions = VersionRegistry(self.settings.kafka_connection)
         self.versions.ensure_topic()
         self.versions.compare_and_set(first_version(self.name, 1), 0)
         self.writer = self._writer(1)

@@ -32,7 +32,7 @@ def rebuild_and_promote(settings: Settings, driver: SharedDriver, name: str) -> 
         driver.ensure_running()
         _require_success(stages.action("hand_over", *version))
     now = datetime.now(UTC)
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka_connection) as registry:
         change_live(
             registry,
             name,

@@ -9,6 +9,6 @@ from include.versions.registry import VersionRegistry
 
 def registered_version(settings: Settings, model: ReadModel, request: RebuildRequest, run_id: str) -> int:
     """Register the version of a request for one read model; return its number."""
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka_connection) as registry:
         versions = register_versions(registry, settings.stream, {model.name: model}, request, {}, run_id)
     return versions[model.name].number

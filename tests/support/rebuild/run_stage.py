@@ -83,7 +83,7 @@ def _run_id(settings: Settings, arguments: argparse.Namespace) -> str:
     """Return the run that registered the version, by which the stages find it."""
     if arguments.version is None:
         return arguments.run_id or "manual"
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka_connection) as registry:
         version = registry.read()[arguments.read_model].version(arguments.version)
     assert version is not None
     return version.run_id

@@ -21,7 +21,7 @@ class RedisProcess:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.url = settings.redis.url
+        self.url = settings.redis.url.get_secret_value()
         self.client: Client = Valkey(port=settings.redis.port)
         redis.prepare(settings)
         (self._definition,) = redis.processes(settings)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from include.airflow.database import database_url
 from include.settings import AirflowSettings
@@ -22,6 +23,6 @@ URL = "postgresql+psycopg2://airflow@postgres:5432/airflow?sslmode=disable"
     ids=["sqlite", "without password", "with password", "the URL has one", "without user"],
 )
 def test_the_password_is_added_to_a_user_without_one(url: str, password: str, expected: str) -> None:
-    airflow = AirflowSettings(database_url=url, database_password=password)
+    airflow = AirflowSettings(database_url=SecretStr(url), database_password=SecretStr(password))
 
     assert database_url(Path("/home"), airflow) == expected

@@ -8,6 +8,7 @@ import pytest
 
 from include.errors import RegistryUnavailableError
 from include.kafka.schema_registry import SchemaRegistry
+from include.settings import RegistryConnection
 from tests.support.http.played_registry import (
     add_referenced,
     add_schema,
@@ -29,7 +30,7 @@ def server() -> Iterator[PlayedServer]:
 
 @pytest.fixture
 def registry(server: PlayedServer) -> SchemaRegistry:
-    return SchemaRegistry(server.url)
+    return SchemaRegistry(RegistryConnection(server.url))
 
 
 def test_references_are_resolved_through_others(server: PlayedServer, registry: SchemaRegistry) -> None:

@@ -9,6 +9,7 @@ from include.errors import RegistryUnavailableError, SchemaError
 from include.http_replies import MAX_RETRY_AFTER_S, retry_after_s
 from include.kafka.record_schema import RecordSchema
 from include.kafka.schema_registry import SchemaRegistry
+from include.settings import RegistryConnection, Settings
 from tests.support.http.played_registry import add_schema, add_subject, coded, record
 from tests.support.http.played_server import HTML, PlayedServer, Reply, played_server
 
@@ -28,7 +29,7 @@ def server() -> Iterator[PlayedServer]:
 
 @pytest.fixture
 def registry(server: PlayedServer) -> SchemaRegistry:
-    return SchemaRegistry(server.url, TIMEOUT_S)
+    return SchemaRegistry(RegistryConnection(server.url), TIMEOUT_S)
 
 
 @pytest.mark.parametrize("reply", [coded(409, 409), coded(422, 42201)])
@@ -81,12 +82,13 @@ def test_any_other_answer_rejects_neither_a_schema_nor_an_id(
 
 def test_registry_that_does_not_run_is_unavailable() -> None:
     with pytest.raises(RegistryUnavailableError, match=r"127\.0\.0\.1:1 does not respond"):
-        SchemaRegistry("http://127.0.0.1:1", TIMEOUT_S).schema_by_id(7)
+        SchemaRegistry(RegistryConnection("http://127.0.0.1:1"), TIMEOUT_S).schema_by_id(7)
 
 
 def test_error_shows_no_password(server: PlayedServer) -> None:
+    settings = Settings.of(schema_registry_url=server.url.replace("//", "//me:secret@"))
     with pytest.raises(RegistryUnavailableError) as raised:
-        SchemaRegistry(server.url.replace("//", "//me:secret@"), TIMEOUT_S).schema_by_id(7)
+        SchemaRegistry(settings.registry.connection, TIMEOUT_S).schema_by_id(7)
     assert "secret" not in str(raised.value)
 
 
@@ -128,7 +130,7 @@ def test_no_request_is_sent_before_retry_after(server: PlayedServer, registry: S
 
 @pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
 def test_patient_caller_repeats_the_request_after_retry_after(server: PlayedServer, status: int) -> None:
-    registry = SchemaRegistry(server.url, TIMEOUT_S, patience_s=10.0)
+    registry = SchemaRegistry(RegistryConnection(server.url), TIMEOUT_S, patience_s=10.0)
     server.replies["GET /schemas/ids/7"] = Reply(status, HTML, {"Retry-After": "1"})
     started_s = time.monotonic()
 

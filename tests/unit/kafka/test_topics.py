@@ -8,6 +8,7 @@ from confluent_kafka.admin import AdminClient
 
 from include.kafka import topics
 from include.kafka.topics import Topic, admin_client, ensure_topics, partition_count
+from include.settings import KafkaConnection
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_looking_up_a_topic_does_not_create_it() -> None:
     broker = next(iter(cluster.list_topics(timeout=10).brokers.values()))
     address = f"{broker.host}:{broker.port}"
 
-    assert partition_count(admin_client(address), "asked-for") is None
+    assert partition_count(admin_client(KafkaConnection(address)), "asked-for") is None
 
     plain = AdminClient({"bootstrap.servers": address})
     assert "asked-for" not in plain.list_topics(timeout=10).topics

@@ -11,6 +11,7 @@ import pytest
 from include.nodes.node_url import PeerRule
 from include.nodes.peers import HOP_ANY, HOP_HEADER, REASON_HEADER
 from include.nodes.record_client import OWNER, NodeClient, PartitionReplica, ReplicaUnavailableError
+from include.settings import KafkaConnection
 from tests.support.http.played_server import HTML, Reply, played_server
 
 WAIT_S = 1.0
@@ -66,7 +67,7 @@ def node(request: pytest.FixtureRequest) -> Iterator[Node]:
 
 @pytest.fixture
 def client() -> Iterator[NodeClient]:
-    client = NodeClient("127.0.0.1:1", PeerRule(), "balance", 1, "balance")
+    client = NodeClient(KafkaConnection("127.0.0.1:1"), PeerRule(), "balance", 1, "balance")
     yield client
     client.close()
 

@@ -102,11 +102,11 @@ def test_a_value_can_be_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     secret.write_text("pass word\n")
     monkeypatch.setenv("FOLDLAKE_PSEUDONYM_KEY_FILE", str(secret))
 
-    assert Settings.of().pseudonym_key == "pass word"
+    assert Settings.of().pseudonym_key.get_secret_value() == "pass word"
 
     # As in a process that this one starts.
     monkeypatch.setenv("FOLDLAKE_PSEUDONYM_KEY", "pass word")
-    assert Settings.of().pseudonym_key == "pass word"
+    assert Settings.of().pseudonym_key.get_secret_value() == "pass word"
 
 
 def test_a_file_in_the_environment_takes_precedence_over_a_value_in_env(

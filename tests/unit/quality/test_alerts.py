@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from pydantic import SecretStr
 
 from include.quality.report import alert
 from include.webhook import post_alert
@@ -18,7 +19,7 @@ def webhook() -> Iterator[Webhook]:
 
 
 def test_webhook_receives_the_failed_expectations(webhook: Webhook) -> None:
-    assert alert(webhook.url, FAILED)
+    assert alert(SecretStr(webhook.url), FAILED)
 
     (body,) = webhook.received
     assert (body["read_model"], body["version"]) == ("balance", 3)
@@ -32,7 +33,7 @@ def test_webhook_receives_the_failed_expectations(webhook: Webhook) -> None:
 def test_rejected_alert_is_logged(webhook: Webhook, caplog: pytest.LogCaptureFixture) -> None:
     webhook.status = 500
 
-    assert not alert(webhook.url, FAILED)
+    assert not alert(SecretStr(webhook.url), FAILED)
 
     assert "quality check FAILED" in caplog.text
     assert "could not be delivered" in caplog.text
@@ -44,7 +45,7 @@ def test_webhook_that_refuses_an_alert_gets_it_once_and_its_url_is_not_logged(
 ) -> None:
     webhook.status = status
 
-    assert not post_alert(webhook.url, {"text": "a"})
+    assert not post_alert(SecretStr(webhook.url), {"text": "a"})
 
     assert len(webhook.received) == 1
     assert f"it replies {status}" in caplog.text
@@ -64,18 +65,18 @@ def test_busy_webhook_gets_the_alert_once_more(
 
     monkeypatch.setattr(time, "sleep", recover)
 
-    assert post_alert(webhook.url, {"text": "a"})
+    assert post_alert(SecretStr(webhook.url), {"text": "a"})
     assert len(webhook.received) == 2
     assert waits == [1.0]
 
 
 def test_unreachable_webhook_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    assert not alert("http://127.0.0.1:1/hook", FAILED)
+    assert not alert(SecretStr("http://127.0.0.1:1/hook"), FAILED)
 
     assert "quality check FAILED" in caplog.text
 
 
 def test_without_a_webhook_the_failure_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    assert alert("", FAILED)
+    assert alert(SecretStr(""), FAILED)
 
     assert "quality check FAILED" in caplog.text

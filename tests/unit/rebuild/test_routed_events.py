@@ -11,4 +11,4 @@ def test_a_topic_without_a_route_is_refused_with_the_remedy() -> None:
     with pytest.raises(
         NoRouteError, match=r"No route writes postings\.v7.*put the declaration of the route back"
     ):
-        RoutedTopic(Settings.of().kafka.bootstrap_servers, load_catalog(), "postings.v7")
+        RoutedTopic(Settings.of().kafka_connection, load_catalog(), "postings.v7")

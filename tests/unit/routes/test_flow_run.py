@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from include.declarations.kinds.flow import Flow
-from include.settings import Settings
+from include.settings import KafkaConnection, Settings
 from include.stream.slot_planning import shuffle_partitions
 from spark_jobs.streaming.outputs import flow_run
 from spark_jobs.streaming.outputs.flow_run import FlowRun
 from spark_jobs.streaming.query_spec import QueryEndpoints, StartRefusedError
 
 FLOW = Flow("distinct", "firsts", "balance", ("FundsAdded",), "firsts", state=dict)
-ENDPOINTS = QueryEndpoints("", "balance", "firsts", 4, "checkpoints/distinct/firsts", 4)
+ENDPOINTS = QueryEndpoints(KafkaConnection(""), "balance", "firsts", 4, "checkpoints/distinct/firsts", 4)
 
 
 @pytest.fixture

@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from include.settings import Settings
+from include.settings import WRITTEN_SETTINGS, Settings
 from stack.components import airflow
 from stack.lifecycle import all_processes
 from stack.supervision import exec_process
-from stack.supervision.configuration import configuration_path, secrets_path, write_configuration
+from stack.supervision.configuration import (
+    SECRET_VARIABLES,
+    configuration_path,
+    secrets_path,
+    write_configuration,
+)
 from stack.supervision.process import Process
 from tests.support.written_descriptions import written_descriptions
 
@@ -79,6 +84,35 @@ def test_a_process_is_started_with_its_secrets(settings: Settings) -> None:
     assert environment["URL"] == f"{SECRETS['airflow_database_url']}?x=1"
     assert environment["FOLDLAKE_ALERT_WEBHOOK_URL"] == SECRETS["alert_webhook_url"]
     assert environment["FOLDLAKE_NODE_NAME"] == "node-1"
+
+
+def test_tasks_of_airflow_have_the_settings_of_a_secured_broker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The password is a part of another setting's value.
+    settings = Settings.of(
+        home=tmp_path / "home",
+        kafka_bootstrap="kafka:9093",
+        kafka_security_protocol="SASL_SSL",
+        kafka_sasl_mechanism="PLAIN",
+        kafka_sasl_username="foldlake",
+        kafka_sasl_password="kafka",  # noqa: S106 - of no server
+        schema_registry_url="https://me:hidden@registry.example",
+    )
+    descriptions(settings)
+    airflow.update(settings, print)
+    written = airflow.settings_file(settings.home)
+    environments = json.loads(secrets_path(settings.home).read_text())["environments"]
+    secrets = {
+        name: value for name, value in environments["airflow-scheduler"].items() if name in SECRET_VARIABLES
+    }
+
+    for name, value in {**secrets, WRITTEN_SETTINGS: str(written)}.items():
+        monkeypatch.setenv(name, value)
+
+    assert "PASSWORD" not in written.read_text()
+    assert "hidden" not in written.read_text()
+    assert Settings.of() == settings
 
 
 def test_a_description_of_an_earlier_release_is_still_started(tmp_path: Path) -> None:

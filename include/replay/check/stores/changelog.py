@@ -77,12 +77,12 @@ class ChangelogStore:
         schema = pa.schema([("key", pa.string()), ("offset", pa.int64()), ("record", records.fields)])
         connection.register("changes", schema.empty_table())
         connection.execute(f"CREATE OR REPLACE TABLE {CHANGES} AS SELECT * FROM changes")
-        servers, topic = self._target.settings.kafka.bootstrap_servers, self._target.version.changelog_topic
-        state = topic_state(servers, topic)
+        kafka, topic = self._target.settings.kafka_connection, self._target.version.changelog_topic
+        state = topic_state(kafka, topic)
         if state is None:
             raise QualityError(f"The changelog {topic} does not exist.")
         ranges = {partition: (state.starts.of(partition), end) for partition, end in state.ends.items()}
-        with closing(log_consumer(servers)) as consumer:
+        with closing(log_consumer(kafka)) as consumer:
             for found in record_batches(consumer, topic, ranges):
                 keys = pa.array(found.keys, pa.binary()).cast(pa.string())
                 columns = [keys, pa.array(found.offsets, pa.int64()), records.decoded(found.values)]

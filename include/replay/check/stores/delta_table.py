@@ -70,8 +70,8 @@ class DeltaStore:
         if self.name is not StoreName.LAKE:
             return 0.0
         target, connection = self._target, self._stored.connection
-        servers, topic = target.settings.kafka.bootstrap_servers, target.model.source_topic
-        with closing(log_consumer(servers)) as consumer:
+        kafka, topic = target.settings.kafka_connection, target.model.source_topic
+        with closing(log_consumer(kafka)) as consumer:
             at_most_s = age_beyond_s(consumer, topic, complete_up_to, target.cut)
             if at_most_s <= target.settings.quality.max_lake_age_s:
                 return at_most_s

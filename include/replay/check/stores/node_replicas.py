@@ -31,7 +31,7 @@ class NodeReplicas:
         self._target = target
         self._wait_s = settings.quality.wait_s
         self._client = NodeClient(
-            settings.kafka.bootstrap_servers,
+            settings.kafka_connection,
             PeerRule.of_client(settings),
             model.name,
             target.version.number,

@@ -38,7 +38,7 @@ class StateRecords:
 
     def __init__(self, settings: Settings, model: ReadModel, revision: int) -> None:
         self._reader = model.state_schema_of(revision)
-        self._registry = SchemaRegistry(settings.registry.url, patience_s=JOB_PATIENCE_S)
+        self._registry = SchemaRegistry(settings.registry.connection, patience_s=JOB_PATIENCE_S)
         self._readings: dict[int, _Reading] = {}
         self.fields = event_struct(self._reader)
         self.schema = pa.schema([(PLACE, pa.string()), (KEY_COLUMN, pa.string()), *self.fields])

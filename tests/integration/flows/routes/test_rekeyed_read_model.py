@@ -108,8 +108,8 @@ def test_transactions_are_folded_and_their_markers_are_no_lag(
 
     wait_until(lambda: lag() == 0, "nothing is behind", timeout_s=120)
     catalog = load_catalog(settings.declaration_folders)
-    with RoutedTopic(settings.kafka.bootstrap_servers, catalog, MODEL.source_topic) as routed:
-        version = live_version_if_known(settings.kafka.bootstrap_servers, MODEL.name)
+    with RoutedTopic(settings.kafka_connection, catalog, MODEL.source_topic) as routed:
+        version = live_version_if_known(settings.kafka_connection, MODEL.name)
         assert version is not None
         assert routed.lacking() == {}
         assert routed.folded(MODEL.name, version).covers(routed.ends_of(MODEL.source_topic))
@@ -150,7 +150,7 @@ def test_it_is_checked_rebuilt_and_promoted_and_a_planted_fault_is_found(
         assert (compared.differing, compared.all_keys, compared.notes) == (0, len(right), ())
         require_success(stages.action("hand_over", *version))
         now = datetime.now(UTC)
-        with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+        with VersionRegistry(settings.kafka_connection) as registry:
             change_live(
                 registry,
                 MODEL.name,
@@ -204,7 +204,7 @@ def plant_fault(settings: Settings, day: str) -> None:
     assert isinstance(state, dict)
     wrong = io.BytesIO()
     fastavro.schemaless_writer(wrong, schema, state | {"total": state["total"] + 1})
-    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    producer = Producer(settings.kafka_connection.client_settings)
     producer.produce(
         CHANGELOG,
         value[:HEADER_BYTES] + wrong.getvalue(),

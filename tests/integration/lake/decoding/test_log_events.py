@@ -77,7 +77,7 @@ def log(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Log:
     writer.abort(records)
     types = tuple(named(case.reader, number).name for number, case in enumerate(cases))
     model = replace(BALANCE, source_topic=TOPIC, event_types=types, schema_folders=(folder,))
-    return Log(settings, model, source_ends(settings.kafka.bootstrap_servers, TOPIC))
+    return Log(settings, model, source_ends(settings.kafka_connection, TOPIC))
 
 
 @pytest.fixture(scope="module")

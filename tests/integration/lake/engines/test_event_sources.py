@@ -128,7 +128,7 @@ def test_an_explanation_shows_events_of_the_log_if_the_table_was_changed(changea
     right = table.version()
     change(table)
     settings = changeable.settings
-    versions = VersionsOfKey.of(settings.kafka.bootstrap_servers, changeable.model, None)
+    versions = VersionsOfKey.of(settings.kafka_connection, changeable.model, None)
 
     changed = explanation(settings, changeable.model, "customer 1/é", versions, 1, ())
 

@@ -135,7 +135,7 @@ class GeneratedLedger:
         settings, name = self.ledger.settings, self.model.name
         table = LakeTable(spark, table_path(settings.lake_root, name), settings.lake.retention_h, self.model)
         table.ensure()
-        ends = source_state(settings.kafka.bootstrap_servers, name).ends
+        ends = source_state(settings.kafka_connection, name).ends
         tag = CommitTag(name, 1, 1, "promotion", complete_up_to=ends)
         table.overwrite(spark.createDataFrame(list(rows), table.columns), tag, 1)
 

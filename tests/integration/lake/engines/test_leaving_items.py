@@ -77,13 +77,13 @@ class Parcels:
         )
         self.model: ReadModel = read_model(self.name, (folder,))
         make_first_version(self.settings, self.name)
-        registry = SchemaRegistry(self.settings.registry.url)
+        registry = SchemaRegistry(self.settings.registry.connection)
         (self._schema,) = self.model.event_schemas
         self._events = EventSerializer(registry, self.name)
         self._changelog = changelog_topic(self.name, 1)
         self._states = EventSerializer(registry, self._changelog)
-        servers = self.settings.kafka.bootstrap_servers
-        self._producer = Producer({"bootstrap.servers": servers, "partitioner": "murmur2_random"})
+        kafka = self.settings.kafka_connection
+        self._producer = Producer({**kafka.client_settings, "partitioner": "murmur2_random"})
         self._next: dict[int, int] = {}
         chosen = random.Random(self.seed)
         for number in range(PARCELS + 1):
@@ -150,7 +150,7 @@ class Parcels:
             spark, table_path(self.settings.lake_root, self.name), self.settings.lake.retention_h, self.model
         )
         table.ensure()
-        ends = source_state(self.settings.kafka.bootstrap_servers, self.name).ends
+        ends = source_state(self.settings.kafka_connection, self.name).ends
         tag = CommitTag(self.name, 1, 1, "promotion", complete_up_to=ends)
         table.overwrite(spark.createDataFrame(list(rows), table.columns), tag, 1)
 

@@ -79,7 +79,7 @@ def own_events(settings: Settings) -> Sequence[FundsAdded]:
         if number == 10:
             source.append_raw(b"me", b"\x00no event")
     source.append(FundsAdded(customerId=f"other-{n}", amount=Decimal("9.99")) for n in range(OTHERS))
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka_connection) as registry:
         registry.ensure_topic()
         for name in (MODEL.name, "explained-days", "explained-ending", BY_FUNCTION):
             registry.compare_and_set(first_version(name, 1), 0)
@@ -88,7 +88,7 @@ def own_events(settings: Settings) -> Sequence[FundsAdded]:
 
 @pytest.fixture
 def registry(settings: Settings) -> Iterator[VersionRegistry]:
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka_connection) as registry:
         yield registry
 
 
@@ -140,7 +140,7 @@ def test_only_the_keys_partition_is_read(
     settings: Settings, lake_spark: SparkSession, own_events: Sequence[FundsAdded]
 ) -> None:
     assert own_events
-    log = topic_state(settings.kafka.bootstrap_servers, MODEL.source_topic)
+    log = topic_state(settings.kafka_connection, MODEL.source_topic)
     assert log is not None
     own = int(murmur2(b"me", len(log.ends)))
 
@@ -161,7 +161,7 @@ def test_other_versions_say_what_they_give(
     assert (next_fold.version, next_fold.fold_revision) == (None, 2)
     of_all = {"amount": sum(e.amount for e in own_events), "largest": max(e.amount for e in own_events)}
     assert object_of(next_fold.state) == of_all
-    log = topic_state(settings.kafka.bootstrap_servers, MODEL.source_topic)
+    log = topic_state(settings.kafka_connection, MODEL.source_topic)
     assert log is not None
     own = int(murmur2(b"me", len(log.ends)))
     # Behind the 20th event and the record that cannot be decoded.
@@ -240,7 +240,7 @@ def test_the_program_lets_spark_explain_what_duckdb_cannot_fold(
     model = read_model(BY_FUNCTION, (folder,))
     expected = explanation(lake_spark, settings, model, "me", None, LIMIT, ())
     assert replace(found, explained_at=expected.explained_at) == expected
-    versions = VersionsOfKey.of(settings.kafka.bootstrap_servers, model, None)
+    versions = VersionsOfKey.of(settings.kafka_connection, model, None)
     with pytest.raises(NotTranslatedError, match="its fold is a function"):
         by_duckdb(settings, model, "me", versions, LIMIT, ())
 

@@ -50,7 +50,7 @@ def test_an_incremental_check_replays_only_new_events(
     assert (result.request.mode, result.full_check_reason) == (Mode.INCREMENTAL, "")
     assert (result.records, result.events) == (len(CHANGED), len(CHANGED))
     mark = verified_mark(ledger)
-    assert mark.verified_up_to == source_ends(settings.kafka.bootstrap_servers, ledger.name)
+    assert mark.verified_up_to == source_ends(settings.kafka_connection, ledger.name)
     assert sum(mark.keys.values()) == CUSTOMERS + 1
     assert mark.cut_at_s > full.cut_at_s
     assert mark.full_at_s == full.full_at_s

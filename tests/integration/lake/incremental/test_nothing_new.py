@@ -18,7 +18,7 @@ from tests.support.lake.incremental_ledger import CHANGED, IncrementalLedger
 
 def verify(ledger: IncrementalLedger, *stores: str) -> None:
     """Publish that these stores are verified as they are now."""
-    ends = source_ends(ledger.settings.kafka.bootstrap_servers, ledger.name)
+    ends = source_ends(ledger.settings.kafka_connection, ledger.name)
     table = DeltaTable(table_path(ledger.settings.lake_root, ledger.name))
     mark = VerifiedMark(ends, 1.0, {}, "full", 1.0)
     marks = {

@@ -20,9 +20,7 @@ def test_a_scheduled_compaction_knows_without_spark_whether_it_has_work(
 ) -> None:
     ledger = LakeLedger(settings, "compacted-pending")
     ledger.model = replace(ledger.model, source_topic="compacted-pending")
-    ensure_topics(
-        admin_client(settings.kafka.bootstrap_servers), ledger.model.source_topics(settings.topics), 1
-    )
+    ensure_topics(admin_client(settings.kafka_connection), ledger.model.source_topics(settings.topics), 1)
     assert has_pending_work(settings, ledger.model), "there is no table yet"
     ledger.put("a", 1, 1)
     compacted(ledger, lake_spark)
@@ -35,7 +33,7 @@ def test_a_scheduled_compaction_knows_without_spark_whether_it_has_work(
     compacted(ledger, lake_spark)
     assert not has_pending_work(settings, ledger.model)
 
-    events = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    events = Producer(settings.kafka_connection.client_settings)
     events.produce(ledger.model.source_topic, key=b"a", value=b"not an event", partition=0)
     assert events.flush(30) == 0
     assert has_pending_work(settings, ledger.model), (

@@ -71,7 +71,7 @@ class RawSource:
     def __init__(self, settings: Settings) -> None:
         self._producer = Producer(
             {
-                "bootstrap.servers": settings.kafka.bootstrap_servers,
+                **settings.kafka_connection.client_settings,
                 "partitioner": "murmur2_random",
                 "message.max.bytes": 2_000_000,
             }
@@ -113,9 +113,7 @@ def test_letters_are_written_behind_records_of_other_programs_and_records_that_a
     for partition in range(settings.topics.partitions):
         raw.append(DEAD_LETTERS, b"another", b"program", partition)
     large = b"\x01" * LARGE_BYTES
-    limit = max_message_bytes(
-        AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers}), DEAD_LETTERS
-    )
+    limit = max_message_bytes(AdminClient(settings.kafka_connection.client_settings), DEAD_LETTERS)
     largest = b"\x01" * (max_payload_bytes(MODEL, limit) - len(KEY))
     beside_long_key = large[len(LONG_KEY) :]
     referred, with_long_key = raw.append(MODEL, KEY, large), raw.append(MODEL, LONG_KEY, beside_long_key)
@@ -178,7 +176,7 @@ def set_max_message_bytes(settings: Settings, limit: int | None) -> None:
     operation = AlterConfigOpType.DELETE if limit is None else AlterConfigOpType.SET
     entry = ConfigEntry(MAX_MESSAGE_BYTES, str(limit), incremental_operation=operation)
     resource = ConfigResource(ResourceType.TOPIC, DEAD_LETTERS, incremental_configs=[entry])
-    admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    admin = AdminClient(settings.kafka_connection.client_settings)
     for future in admin.incremental_alter_configs([resource]).values():
         future.result(30)
 
@@ -211,6 +209,6 @@ def test_a_new_schema_id_is_learned_behind_more_junk_than_is_looked_up_at_once(
 
 
 def restarts(settings: Settings) -> int:
-    status = query_status(settings.kafka.bootstrap_servers, MODEL, 1)
+    status = query_status(settings.kafka_connection, MODEL, 1)
     assert status is not None
     return status.restarts

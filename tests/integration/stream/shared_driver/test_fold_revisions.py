@@ -60,7 +60,7 @@ def settings(stream_stack: Settings, tmp_path: Path) -> Settings:
 
 
 def phase(settings: Settings, number: int) -> str:
-    status = query_status(settings.kafka.bootstrap_servers, MODEL, number)
+    status = query_status(settings.kafka_connection, MODEL, number)
     return "unknown" if status is None else status.phase
 
 
@@ -84,7 +84,7 @@ def removed(settings: Settings, number: int) -> set[str]:
 def test_new_revision_needs_no_restart_and_an_edited_one_is_refused(
     settings: Settings, tmp_path: Path
 ) -> None:
-    registry = VersionRegistry(settings.kafka.bootstrap_servers)
+    registry = VersionRegistry(settings.kafka_connection)
     source = EventSource(settings, MODEL)
 
     def append(count: int, customer: str = "saver", amount: str = "10.00") -> None:
@@ -106,7 +106,7 @@ def test_new_revision_needs_no_restart_and_an_edited_one_is_refused(
         change(registry, MODEL, registration)
         change(registry, MODEL, partial(hand_over, number=2))
         wait_until(lambda: phase(settings, 2) == "refused", "the module has no revision 2 yet")
-        status = query_status(settings.kafka.bootstrap_servers, MODEL, 2)
+        status = query_status(settings.kafka_connection, MODEL, 2)
         assert status is not None
         assert "fold revision 2 of allowances, and the module has only [1]: put it back" in status.last_error
         write_module(tmp_path, bonus=True)
@@ -128,7 +128,7 @@ def test_new_revision_needs_no_restart_and_an_edited_one_is_refused(
         wait_until(lambda: removed(settings, 1) == removed(settings, 2) == {"spender"}, "removed again")
 
     def refusal_reason(number: int) -> str:
-        status = query_status(settings.kafka.bootstrap_servers, MODEL, number)
+        status = query_status(settings.kafka_connection, MODEL, number)
         return status.last_error if status is not None and status.phase == "refused" else ""
 
     write_module(tmp_path, bonus=True, plain="undefined()")

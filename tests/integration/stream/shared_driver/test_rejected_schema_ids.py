@@ -58,7 +58,7 @@ def register_unusable(settings: Settings, doc: str) -> list[int]:
 @pytest.fixture(scope="module")
 def driver(stream_stack: Settings) -> Iterator[SharedDriver]:
     def folds() -> bool:
-        status = query_status(stream_stack.kafka.bootstrap_servers, "balance", 1)
+        status = query_status(stream_stack.kafka_connection, "balance", 1)
         return status is not None and status.phase in CONTINUOUS
 
     register_unusable(stream_stack, "At start")
@@ -120,7 +120,7 @@ def append_event(
 
 
 def rejections_of(settings: Settings, ids: list[int]) -> list[Rejection]:
-    found = read_rejections(settings.kafka.bootstrap_servers, BALANCE.source_topic)
+    found = read_rejections(settings.kafka_connection, BALANCE.source_topic)
     return [found[schema_id] for schema_id in ids if schema_id in found]
 
 
@@ -178,7 +178,7 @@ def test_restarted_driver_looks_up_each_id_again_from_its_first_event(
     stream_stack: Settings, driver: SharedDriver, source: EventSource, ledger: Ledger
 ) -> None:
     schema = newer_schema("third")
-    found = read_rejections(stream_stack.kafka.bootstrap_servers, BALANCE.source_topic)
+    found = read_rejections(stream_stack.kafka_connection, BALANCE.source_topic)
     still_open = [schema_id for schema_id, rejection in found.items() if rejection.is_open]
     driver.stop()
 

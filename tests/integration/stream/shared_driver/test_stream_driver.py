@@ -135,7 +135,7 @@ def test_good_events_are_folded_and_each_bad_record_becomes_one_dead_letter(
 @pytest.mark.usefixtures("driver")
 def test_first_start_creates_version_one_live(settings: Settings) -> None:
     def first_version() -> list[tuple[int, Stage, str]]:
-        record = VersionRegistry(settings.kafka.bootstrap_servers).read()["balance"]
+        record = VersionRegistry(settings.kafka_connection).read()["balance"]
         return [(v.number, v.stage, v.changelog_topic) for v in record.versions]
 
     wait_until(lambda: first_version() == [(1, Stage.LIVE, CHANGELOG)], "version 1 is live")
@@ -160,7 +160,7 @@ def test_second_read_model_in_one_new_file_is_folded_beside_the_first(
     ledger.assert_exact(settings)
     found = states(settings, model, DEPOSITS_CHANGELOG)
     assert max(r.state["largest"] for key, r in found.items() if "diarist" in key) == Decimal("12.50")
-    registered = VersionRegistry(settings.kafka.bootstrap_servers).read().keys()
+    registered = VersionRegistry(settings.kafka_connection).read().keys()
     assert registered >= {"balance", "deposits-per-day"}
 
 
@@ -212,7 +212,7 @@ def test_events_of_another_partitioner_are_dead_letters(
 ) -> None:
     earlier = len(records_of(settings, DEAD_LETTERS))
     # Partitions are those of CRC-32, the default of librdkafka.
-    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    producer = Producer(settings.kafka_connection.client_settings)
     misplaced = 0
     for event in [random_event(50) for _ in range(200)]:
         key, partitions = event.customerId.encode(), settings.topics.partitions
@@ -279,7 +279,7 @@ def test_driver_killed_in_real_time_mode_after_a_commit_can_catch_up_in_batches(
     commits = Path(checkpoint_path(settings.checkpoints, "balance", 1)) / "commits"
 
     def folds() -> bool:
-        status = query_status(settings.kafka.bootstrap_servers, "balance", 1)
+        status = query_status(settings.kafka_connection, "balance", 1)
         return status is not None and status.phase in CONTINUOUS
 
     def newest_commit() -> int:

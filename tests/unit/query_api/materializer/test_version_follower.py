@@ -121,9 +121,7 @@ def slowly_closing(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[SlowlyClosi
     monkeypatch.setattr(
         version_follower,
         "changelog_consumer",
-        lambda servers, _: SlowlyClosing(
-            {"bootstrap.servers": servers, "group.id": "unused", "log_level": 0}
-        ),
+        lambda kafka, _: SlowlyClosing({**kafka.client_settings, "group.id": "unused", "log_level": 0}),
     )
     SlowlyClosing.is_closed.clear()
     SlowlyClosing.may_return.clear()

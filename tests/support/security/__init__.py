@@ -1,0 +1,1 @@
+"""Kafka and a schema registry that require encryption and credentials, for tests."""
