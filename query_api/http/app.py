@@ -6,6 +6,7 @@ from functools import partial
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
+from include.access.audit import AuditLog
 from include.declarations.catalog import Catalog
 from include.settings import Settings
 from query_api.access.credentials import Credentials
@@ -79,7 +80,8 @@ def create_app(
     view = NodeView(settings, lookups, catalog)
     app.register_blueprint(status_blueprint(view, apis, framed_by))
     if credentials is not None:
-        app.register_blueprint(sign_in_blueprint(credentials, settings.node.http_body_timeout_s))
+        audit = AuditLog(settings.home, settings.node.name)
+        app.register_blueprint(sign_in_blueprint(credentials, audit, settings.node.http_body_timeout_s))
     # Flask calls them in reverse order: an error is a page before it is compressed.
     app.after_request(lambda response: share(response, request, hosts.origins))
     app.after_request(lambda response: compress(response, request))

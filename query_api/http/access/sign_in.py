@@ -5,9 +5,11 @@ from urllib.parse import parse_qsl
 
 from flask import Blueprint, Response, request
 
+from include.access.audit import AuditLog
 from query_api.access.credentials import CredentialError, Credentials, CredentialsUnavailableError
 from query_api.http.access.guard import (
     COOKIE,
+    NOBODY,
     SECURE_COOKIE,
     cookie_name,
     cookie_of,
@@ -30,8 +32,8 @@ FORMS = 8
 HEADERS = {**page_headers(), "Cache-Control": "no-store"}
 
 
-def sign_in_blueprint(credentials: Credentials, body_timeout_s: float) -> Blueprint:
-    """Return the page as a Flask blueprint."""
+def sign_in_blueprint(credentials: Credentials, audit: AuditLog, body_timeout_s: float) -> Blueprint:
+    """Return the page as a Flask blueprint. audit: where failed attempts are recorded."""
     blueprint = Blueprint("access", __name__)
     deadline, slots = BodyDeadline(body_timeout_s), ClientSlots(FORMS, client_share=0.75)
 
@@ -59,6 +61,8 @@ def sign_in_blueprint(credentials: Credentials, body_timeout_s: float) -> Bluepr
         try:
             credentials.caller(credential)
         except CredentialError as error:
+            client = request.remote_addr
+            audit.refused(NOBODY, problem="unauthenticated", method="POST", path=PATH, client=client)
             page = sign_in_page(target, str(error))
             return Response(page, HTTPStatus.UNAUTHORIZED, HEADERS, content_type=HTML)
         except CredentialsUnavailableError as error:

@@ -1,11 +1,13 @@
 """Signing in with a browser: a cookie that only pages of this node can use, and no way to another host."""
 
+import json
 from pathlib import Path
 
 import pytest
 from werkzeug.test import Client, TestResponse
 
 from include.access.api_key import create_key
+from include.access.audit import FILE
 from include.access.caller import Scope
 from query_api.access.key_file import write_key_file
 from query_api.http.access.sign_in_page import own_target
@@ -91,12 +93,14 @@ def test_with_tls_the_cookie_is_for_this_host_and_encrypted_only(browser: Browse
 
 
 @pytest.mark.parametrize("wrong", ["fl_x", "fl_000000000000_x", "x", "é"])
-def test_a_wrong_secret_sets_no_cookie(browser: Browser, wrong: str) -> None:
+def test_a_wrong_secret_sets_no_cookie(browser: Browser, wrong: str, tmp_path: Path) -> None:
     answer = browser.sign_in(wrong)
 
     assert answer.status_code == 401
     assert "Set-Cookie" not in answer.headers
     assert 'role="alert"' in answer.text
+    (entry,) = (json.loads(line) for line in (tmp_path / "home" / FILE).read_text().splitlines())
+    assert (entry["action"], entry["path"]) == ("refused", "/sign-in")
 
 
 @pytest.mark.parametrize("origin", ["http://attacker.example", "http://localhost:3000", "null", ""])
