@@ -2,9 +2,12 @@
 
 import argparse
 import json
+import statistics
 import tempfile
 import time
 from decimal import Decimal
+from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 
 import httpx
@@ -12,6 +15,9 @@ import httpx
 from benchmarks.support.deposits import low_latency_producer
 from benchmarks.support.lookup_client import LookupRun, NodeConnection, run_lookups
 from benchmarks.support.report import latency_line, percentile, print_environment
+from include.access.api_key import create_key
+from include.access.caller import Scope
+from include.access.key_topic import KeyTopic
 from include.kafka.compacted_topics import changelog_consumer
 from include.kafka.schema_registry import SchemaRegistry
 from include.nodes.partition_report import PartitionReport
@@ -32,6 +38,7 @@ CONNECTIONS = 32
 WARM_UP_S = 3.0
 READY_TIMEOUT_S = 120
 FRESHNESS_PROBES = 300
+AUTH_ROUNDS = 3
 
 
 def main() -> None:
@@ -39,6 +46,11 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--customers", type=int, default=200_000, help="keys in the changelog (200,000)")
     arguments.add_argument("--seconds", type=float, default=15.0, help="duration of each load (15)")
+    arguments.add_argument(
+        "--auth",
+        action="store_true",
+        help="only compare lookups with API keys and without, several times by turns",
+    )
     given = arguments.parse_args()
     with temporary_stack(("kafka", "registry")) as settings:
         print_environment(settings)
@@ -49,12 +61,56 @@ def main() -> None:
         for offset, (customer, amount) in enumerate(questions):
             writer.write(customer, Decimal(amount), 1, offset)
         writer.flush()
+        if given.auth:
+            measure_auth(settings, questions, given.seconds)
+            return
         measure_hydration(settings, given.customers)
         start(settings, only=("query_nodes",))
         owned = wait_until_ready(settings, given.customers)
         measure_streams(questions, owned)
         measure_lookups(settings, questions, owned, given.seconds)
         measure_freshness(settings, writer, owned)
+
+
+def measure_auth(settings: Settings, questions: list[tuple[str, str]], seconds: float) -> None:
+    """Look up keys on nodes without authentication and on nodes that demand API keys, by turns; print both rates and their ratio.
+
+    Every node has all records: a node that demands keys answers other nodes on another listener.
+    """
+    replicated = settings.changed(placements=("balance=replicated",))
+    key, secret = create_key("benchmark", frozenset({Scope.READ}))
+    KeyTopic(settings.kafka.bootstrap_servers, 1).change(lambda _: [key])
+    rates: dict[str, list[float]] = {"none": [], "keys": []}
+    for mode in ("none", "keys") * AUTH_ROUNDS:
+        secured = replicated.changed(auth=mode)
+        start(secured, only=("query_nodes",))
+        used = secret if mode == "keys" else ""
+        wait_until(partial(_has_all, secured, questions, used), f"nodes with {mode}", READY_TIMEOUT_S)
+        port = secured.query_ports[:1]
+        run_lookups(port, questions, CONNECTIONS, WARM_UP_S, used)
+        run = run_lookups(port, questions, CONNECTIONS, seconds, used)
+        assert run.wrong == 0, f"{run.wrong} answers were wrong"
+        rates[mode].append(run.per_second)
+        print(_lookup_line(f"one node, FOLDLAKE_AUTH={mode}", run), flush=True)
+    without, with_keys = (statistics.median(rates[mode]) for mode in ("none", "keys"))
+    print(f"{'lookups with keys / without':<42}{with_keys / without:>8.1%}")
+
+
+def _has_all(settings: Settings, questions: list[tuple[str, str]], secret: str) -> bool:
+    """Return whether a node answers for some keys; with the right authentication."""
+    connection = NodeConnection(settings.query_ports[0])
+    headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+    try:
+        statuses = {
+            connection.get(f"/api/customers.getBalance?customerId={customer}", headers)[0]
+            for customer, _ in questions[:: len(questions) // 100 or 1]
+        }
+        unknown, _ = connection.get("/api/status")
+    except OSError:
+        return False
+    finally:
+        connection.close()
+    return statuses == {HTTPStatus.OK} and (unknown == HTTPStatus.UNAUTHORIZED) == bool(secret)
 
 
 def measure_hydration(settings: Settings, customers: int) -> None:

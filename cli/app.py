@@ -1,6 +1,7 @@
 """The command line: all commands, in groups."""
 
 import inspect
+from types import ModuleType
 
 import typer
 
@@ -12,6 +13,7 @@ from cli import (
     doctor,
     down,
     explain,
+    keys,
     lake,
     load,
     logs,
@@ -42,6 +44,7 @@ MODULES = {
     "doctor": doctor,
     "status": status,
     "logs": logs,
+    "keys": keys,
     "dead-letters": dead_letters,
     "load": load,
     "lake": lake,
@@ -90,9 +93,20 @@ def help_text(docstring: str) -> str:
     return "\n\n".join(text if "\n " in text else text.replace("\n", " ") for text in paragraphs)
 
 
+def add_group(name: str, module: ModuleType, summary: str, panel: str) -> None:
+    """Add a command that has commands of its own."""
+    commands = typer.Typer(help=help_text(module.run.__doc__ or ""), no_args_is_help=True)
+    for own_name, command in module.SUBCOMMANDS.items():
+        commands.command(own_name, help=help_text(command.__doc__ or ""))(command)
+    app.add_typer(commands, name=name, short_help=summary, rich_help_panel=panel)
+
+
 for group, commands in GROUPS.items():
     for name, summary in commands.items():
         module = MODULES[name]
+        if hasattr(module, "SUBCOMMANDS"):
+            add_group(name, module, summary, group)
+            continue
         app.command(
             name,
             help=help_text(module.run.__doc__ or ""),

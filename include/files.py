@@ -61,16 +61,17 @@ def write_atomically(path: Path, content: bytes | str, mode: int | None = None) 
             new.unlink()
 
 
-def write_without_space(path: Path, content: bytes, *, reserve: int) -> None:
+def write_without_space(path: Path, content: bytes, *, reserve: int, mode: int | None = None) -> None:
     """Replace a file atomically; when its disk is full, overwrite it in place instead, for which it needs no more space.
 
     The file is padded with spaces to a multiple of `reserve` bytes, so that later content fits. A reader can see a file that is
-    overwritten in place half written: the content must be less than a disk's sector, or contain a checksum.
+    overwritten in place half written: the content must be less than a disk's sector, or contain a checksum. `mode` as for
+    `write_atomically`.
     Raises OSError when the disk is full and the file does not exist or is too short.
     """
     padded = content.ljust(-(-len(content) // reserve) * reserve)
     try:
-        write_atomically(path, padded)
+        write_atomically(path, padded, mode)
     except OSError as error:
         if error.errno not in NO_SPACE or _size(path) < len(padded):
             raise

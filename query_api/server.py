@@ -17,6 +17,7 @@ from granian.http import HTTP1Settings
 from include.errors import FoldlakeError
 from include.nodes.placements import placements
 from include.settings import Settings
+from query_api.access.listener import require_protection
 from query_api.http.access_log import access_log_options
 from query_api.http.limits.connections import allowed_connections
 from query_api.http.limits.worker_watchdog import Worker, WorkerWatchdog
@@ -48,9 +49,12 @@ def main() -> int:
         # Fail here, once: a failing worker would be restarted endlessly.
         store_directory(settings, placements(settings))
         AllowedHosts(node)
+        warning = require_protection(settings)
     except FoldlakeError as error:
         sys.stderr.write(f"{error}\n")
         return 1
+    if warning:
+        sys.stderr.write(f"WARNING: {warning}\n")
     metrics = _metrics_directory(settings.store_dir)
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(metrics)
     create_server = (

@@ -67,12 +67,21 @@ class _Connection:
 
 
 def run_lookups(
-    ports: Sequence[int], balances: Sequence[tuple[str, str]], connections: int, seconds: float
+    ports: Sequence[int],
+    balances: Sequence[tuple[str, str]],
+    connections: int,
+    seconds: float,
+    secret: str = "",
 ) -> LookupRun:
-    """Look up random customers of (customer, balance as text) over several connections, distributed over the ports."""
+    """Look up random customers of (customer, balance as text) over several connections, distributed over the ports.
+
+    secret: an API key, which each request then has.
+    """
     context = get_context("spawn")
     results: Queue[LookupRun] = context.Queue()
-    process = context.Process(target=_run, args=(tuple(ports), list(balances), connections, seconds, results))
+    header = f"Authorization: Bearer {secret}\r\n" if secret else ""
+    arguments = (tuple(ports), list(balances), connections, seconds, header, results)
+    process = context.Process(target=_run, args=arguments)
     process.start()
     run = results.get(timeout=seconds + GRACE_S)
     process.join()
@@ -84,11 +93,12 @@ def _run(
     balances: list[tuple[str, str]],
     connections: int,
     seconds: float,
+    header: str,
     results: "Queue[LookupRun]",
 ) -> None:
     prepared = [
         (
-            f"GET /api/customers.getBalance?customerId={customer} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode(),
+            f"GET /api/customers.getBalance?customerId={customer} HTTP/1.1\r\nHost: localhost\r\n{header}\r\n".encode(),
             f'{{"amount":{amount}}}'.encode(),
         )
         for customer, amount in balances

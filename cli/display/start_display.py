@@ -14,14 +14,17 @@ from stack.readiness import Progress
 def endpoints(settings: Settings) -> str:
     """Return the addresses of the stack's servers, one per line, in plain text without wrapping."""
     node = f"http://127.0.0.1:{settings.query_ports[0]}"
+    with_key = '-H "Authorization: Bearer $KEY" ' if settings.auth.is_on else ""
     lines = {
         "Status page": f"{node}/",
-        "A balance": f"curl -i '{node}/api/customers.getBalance?customerId=1'",
+        "A balance": f"curl -i {with_key}'{node}/api/customers.getBalance?customerId=1'",
         "Query nodes": "  ".join(f"http://127.0.0.1:{port}" for port in settings.query_ports),
         "Airflow": f"{settings.airflow.pages_url}  (user admin, password {_password(settings.home, settings.airflow)})",
         "Schema registry": settings.registry.url,
         "Kafka": settings.kafka.bootstrap_servers,
     }
+    if settings.auth.accepts_keys:
+        lines["A key"] = "KEY=$(./foldlake keys create --name <who> --scopes read)"
     return "\n".join(f"  {name:<17}{address}" for name, address in lines.items())
 
 

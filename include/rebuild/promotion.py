@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
+from include.access.audit import AuditLog, operator_name
 from include.declarations.catalog import Catalog
 from include.files import FileLockedError
 from include.rebuild.errors import (
@@ -60,6 +61,7 @@ def promote_versions(
         )
     with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
         records = change_together(registry, transitions)
+    _record(settings.home, "promoted", records.values())
     return _begin_grace_times(settings.home, records.values())
 
 
@@ -124,6 +126,7 @@ def roll_back_version(
     )
     with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
         record = change_live(registry, read_model, transition, expected_live)
+    _record(settings.home, "rolled-back", [record], reason=reason)
     _begin_grace_times(settings.home, [record])
 
 
@@ -153,6 +156,16 @@ def choose_rollback(bootstrap_servers: str, request: RollbackRequest, requested_
                 f"v{number}, request version {number}."
             )
     return number
+
+
+def _record(home: Path, action: str, records: Iterable[ReadModelVersions], **fields: object) -> None:
+    """Record in the audit log which versions are live."""
+    audit, who = AuditLog(home), operator_name()
+    for record in records:
+        version = None if record.live is None else record.live.number
+        audit.record(
+            action, who, read_model=record.read_model, version=version, position=record.revision, **fields
+        )
 
 
 def _begin_grace_times(home: Path, records: Iterable[ReadModelVersions]) -> dict[str, int]:

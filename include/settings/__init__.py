@@ -4,6 +4,7 @@ The variable of a field is its group and its name (`kafka.port`: FOLDLAKE_KAFKA_
 Times end in `_s` (seconds), `_ms` or `_h`, sizes in `_bytes` or `_mb`. `.env.example` lists every variable.
 """
 
+from include.settings.auth import AuthSettings
 from include.settings.choices import CheckEngine, Placement
 from include.settings.groups import (
     AirflowSettings,
@@ -34,6 +35,7 @@ __all__ = [
     "VARIABLES",
     "WRITTEN_SETTINGS",
     "AirflowSettings",
+    "AuthSettings",
     "CheckEngine",
     "KafkaSettings",
     "LakeSettings",

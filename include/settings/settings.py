@@ -13,6 +13,7 @@ from pydantic_settings import (
 )
 
 from include.errors import SettingsError
+from include.settings.auth import AuthSettings
 from include.settings.groups import (
     AirflowSettings,
     KafkaSettings,
@@ -64,6 +65,7 @@ class Settings(BaseSettings):
     retention: RetentionSettings = RetentionSettings()
     node: NodeSettings = NodeSettings()
     redis: RedisSettings = RedisSettings()
+    auth: AuthSettings = AuthSettings()
 
     def __init__(self, **values: Any) -> None:  # noqa: ANN401 - of any variable
         """Read and validate all values; raises SettingsError with the variables that are wrong."""

@@ -133,6 +133,7 @@ class NodeState:
 
     written_at: Unix time in seconds of its writing, every second while the materializer runs. boot_id, written_boot_s: the same by
         the boot clock; empty and None in the state of an earlier release.
+    keys_missing: why the API keys are not known as they are now; empty if they are, or if callers need none.
     """
 
     node: str
@@ -144,6 +145,7 @@ class NodeState:
     models: dict[str, ModelState] = field(default_factory=dict)
     boot_id: str = ""
     written_boot_s: float | None = None
+    keys_missing: str = ""
 
     def age_s(self) -> float:
         """Return how many seconds ago the materializer wrote the state; at least, if the machine has restarted since."""

@@ -6,9 +6,12 @@ from functools import partial
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
+from include.access.audit import AuditLog
 from include.declarations.catalog import Catalog
 from include.settings import Settings
+from query_api.access.credentials import Credentials
 from query_api.changes.change_feeds import ChangeFeeds
+from query_api.http.access.sign_in import sign_in_blueprint
 from query_api.http.answers import flask_response
 from query_api.http.changes.change_routes import ChangeStreams, changes_blueprint
 from query_api.http.commands.command_routes import commands_blueprint
@@ -44,8 +47,12 @@ def create_app(
     router: LookupRouter,
     catalog: Catalog,
     feeds: ChangeFeeds,
+    credentials: Credentials | None = None,
 ) -> Flask:
-    """Return the Flask application: every endpoint, and every error as problem details, or as a page for a browser."""
+    """Return the Flask application: every endpoint, and every error as problem details, or as a page for a browser.
+
+    credentials: find the callers, on a node with authentication.
+    """
     app = Flask("foldlake", static_folder=None)
     # A key may contain any characters, consecutive slashes included.
     app.url_map.merge_slashes = False
@@ -67,11 +74,14 @@ def create_app(
     explanations = Explanations(settings)
     app.register_blueprint(explain_blueprint(settings.node.name, models, explanations, framed_by))
     app.register_blueprint(health_blueprint(settings, lookups))
-    app.register_blueprint(contract_blueprint(settings.node.name, catalog))
+    app.register_blueprint(contract_blueprint(settings.node.name, catalog, is_secured=settings.auth.is_on))
     for kind in (QUALITY, CHANGES):
         app.register_blueprint(reports_blueprint(settings.home / "reports" / kind.name, kind))
     view = NodeView(settings, lookups, catalog)
     app.register_blueprint(status_blueprint(view, apis, framed_by))
+    if credentials is not None:
+        audit = AuditLog(settings.home, settings.node.name)
+        app.register_blueprint(sign_in_blueprint(credentials, audit, settings.node.http_body_timeout_s))
     # Flask calls them in reverse order: an error is a page before it is compressed.
     app.after_request(lambda response: share(response, request, hosts.origins))
     app.after_request(lambda response: compress(response, request))

@@ -16,7 +16,9 @@ from include.nodes.peers import Hop, Peers, ServedOffset
 from include.nodes.placements import placements
 from include.process import die_with_parent
 from include.settings import Settings
+from query_api.access.credentials import Credentials
 from query_api.changes.change_feeds import ChangeFeeds
+from query_api.http.access.guard import Guard
 from query_api.http.app import create_app
 from query_api.http.delivery.conditional import for_condition
 from query_api.http.limits.connections import limit_unread_answers
@@ -45,20 +47,34 @@ CLOSE = ("Connection", "close")
 class FastPath:
     """A WSGI application: answers plain lookups with the router, and forwards all other requests to the Flask application.
 
-    is_draining: whether each response closes its connection, because another server takes over.
+    is_draining: whether each response closes its connection, because another server takes over. guard: decides which requests are
+    answered; None: all are.
     """
 
-    def __init__(self, router: LookupRouter, hosts: AllowedHosts, application: "WSGIApplication") -> None:
+    def __init__(
+        self,
+        router: LookupRouter,
+        hosts: AllowedHosts,
+        application: "WSGIApplication",
+        guard: Guard | None = None,
+    ) -> None:
         self._reply = router.reply
         self._lookup_at = router.named.get
         self._hosts = hosts
         self._application = application
+        self._guard = guard
         self.is_draining = False
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         """Answer one request."""
         if self.is_draining:
             start_response = _closing(start_response)
+        if self._guard is not None:
+            refused = self._guard.refusal(environ)
+            if refused is not None:
+                status, headers, body = refused
+                start_response(f"{status} {responses.get(status, '')}", headers)
+                return [body]
         lookup = self._lookup_at(environ["PATH_INFO"])
         if lookup is not None and environ["REQUEST_METHOD"] == "GET" and is_plain(environ, self._hosts):
             started_s = time.perf_counter()
@@ -119,7 +135,10 @@ def application() -> FastPath:
         api.model.name: api.model.events_topic for api in catalog.apis if api.model.rekeyed_from is not None
     }
     router = LookupRouter(lookups, compile_lookups(catalog.apis, lookups), rekeyed)
-    return FastPath(router, hosts, create_app(settings, hosts, lookups, router, catalog, feeds))
+    credentials = Credentials.of(settings) if settings.auth.is_on else None
+    app = create_app(settings, hosts, lookups, router, catalog, feeds, credentials)
+    guard = None if credentials is None else Guard.of(settings, credentials, app, catalog, hosts)
+    return FastPath(router, hosts, app, guard)
 
 
 def _on_stop_signal(call: Callable[[], None]) -> None:

@@ -17,6 +17,7 @@ from include.nodes.node_url import PeerRule
 from include.nodes.peers import Peers
 from include.nodes.placements import placements
 from include.settings import Settings
+from query_api.access.key_follower import KeyFollower
 from query_api.cluster import node_state
 from query_api.cluster.cluster_observer import ClusterObserver, ClusterView, RegistryWatch
 from query_api.cluster.membership import Membership
@@ -35,6 +36,7 @@ from query_api.materializer.reconcile import (
 )
 from query_api.materializer.version_follower import VersionFollower, VersionReference
 from query_api.materializer.version_followers import Key, VersionFollowers
+from query_api.materializer.watched_threads import WatchedThreads
 from query_api.store.backends import store_directory
 
 OBSERVE_INTERVAL_S = 1.0
@@ -68,6 +70,7 @@ class Materializer:
             settings.kafka.bootstrap_servers, settings.topics.replication_factor, self._source_topics, peers
         )
         self._registry_watch = RegistryWatch(settings.kafka.bootstrap_servers, self._observe_now.set)
+        self._keys = KeyFollower.of_node(settings)
         self._fold_watch = FoldWatch(
             self._observer.fold_progress,
             float(settings.stream.real_time_interval_s),
@@ -79,7 +82,7 @@ class Materializer:
         self._view: ClusterView | None = None
         self._waiting_for = "Kafka"
         self._versions = VersionFollowers(self._directory, self._start_follower, self._forget)
-        self._threads: list[_WatchedThread] = []
+        self._threads = WatchedThreads(self._stopping, self._changed.set)
         self._previous = NodeState(node=settings.node.name, url=settings.node.advertised_url)
         self._published: NodeState | None = None
         peers_asked = Peers()
@@ -117,14 +120,15 @@ class Materializer:
                 return
             raise
         self._previous = self._previous_state()
-        self._threads = [
-            _WatchedThread("membership", self._membership.run_once, self._stopping, self._changed.set),
-            _WatchedThread("observer", self._observe, self._stopping, self._changed.set),
-            _WatchedThread("registry", self._registry_watch.run_once, self._stopping, self._changed.set),
-            _WatchedThread("history", self._recorder.run_once, self._stopping, self._changed.set),
-        ]
-        for thread in self._threads:
-            thread.start()
+        turns = {
+            "membership": self._membership.run_once,
+            "observer": self._observe,
+            "registry": self._registry_watch.run_once,
+            "history": self._recorder.run_once,
+        }
+        if self._keys is not None:
+            turns["keys"] = self._keys.run_once
+        self._threads.start(turns)
         try:
             while not self._is_stop_requested:
                 self._clock_watch.step()
@@ -149,8 +153,7 @@ class Materializer:
         if self._versions.stop():
             # What is left changes nothing in the node, and can take seconds: another process need not wait for it.
             self._directory.unlock()
-        for thread in self._threads:
-            thread.join(OBSERVE_INTERVAL_S * 2)
+        self._threads.join(OBSERVE_INTERVAL_S * 2)
         self._recorder.close(keep_history=self._is_replaced())
         self._membership.close()
         self._directory.unlock()
@@ -182,9 +185,7 @@ class Materializer:
 
     def _step(self) -> None:
         """Reconcile subscriptions, followers and the state file with the latest view."""
-        for thread in self._threads:
-            if thread.failure is not None:
-                raise thread.failure
+        self._threads.raise_failure()
         view = self._view
         if view is not None:
             if self._membership.is_joining or self._may_join():
@@ -208,9 +209,12 @@ class Materializer:
         for (model, number), follower in self._versions.running.items():
             follower.set_target(target_partitions(state, model, number))
         self._publish(
-            replace(state, is_kafka_reachable=not self._waiting_for, waiting_for=self._waiting_for).written(
-                Moment.now()
-            )
+            replace(
+                state,
+                is_kafka_reachable=not self._waiting_for,
+                waiting_for=self._waiting_for,
+                keys_missing="" if self._keys is None else self._keys.waiting_for,
+            ).written(Moment.now())
         )
 
     def _may_join(self) -> bool:
@@ -272,24 +276,3 @@ class Materializer:
         model = self._previous.models.get(reference.model)
         version = None if model is None else model.versions.get(reference.number)
         return {} if version is None else version.partitions
-
-
-class _WatchedThread(threading.Thread):
-    """Calls `turn` until `stopping` is set; an error ends it and becomes `failure`."""
-
-    def __init__(
-        self, name: str, turn: Callable[[], None], stopping: threading.Event, on_failure: Callable[[], None]
-    ) -> None:
-        super().__init__(name=name, daemon=True)
-        self._turn = turn
-        self._stopping = stopping
-        self._on_failure = on_failure
-        self.failure: Exception | None = None
-
-    def run(self) -> None:
-        try:
-            while not self._stopping.is_set():
-                self._turn()
-        except Exception as error:  # noqa: BLE001 - the main loop re-raises it
-            self.failure = error
-            self._on_failure()

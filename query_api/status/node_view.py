@@ -54,6 +54,8 @@ def readiness(state: NodeState | None, node: NodeSettings) -> Readiness:
     degraded: list[str] = []
     if state.age_s() > node.session_timeout_s:
         not_ready.append(f"The materializer has not updated its state for {state.age_s():.0f} s.")
+    if state.keys_missing:
+        not_ready.append(state.keys_missing)
     if not state.models:
         not_ready.append(state.waiting_for or "The version registry has no read model yet.")
     for model in state.models.values():

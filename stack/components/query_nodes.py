@@ -8,6 +8,7 @@ import httpx
 from include.nodes.node_url import NodeUrl, PeerRule
 from include.nodes.placements import placements
 from include.settings import CHECKOUT, Settings
+from query_api.access.listener import require_protection
 from query_api.cluster import node_state
 from query_api.http.request_checks import AllowedHosts
 from query_api.store.backends import load_backend
@@ -28,6 +29,7 @@ def check(settings: Settings) -> None:
     for node in node_settings(settings):
         AllowedHosts(node.node)
         PeerRule.of_node(node.node)
+        require_protection(node)
 
 
 def prepare(settings: Settings) -> None:

@@ -6,6 +6,7 @@ GROUPS = {
         "demo": "Run everything on a year of real purchases, and check every balance.",
         "up": "Start the embedded stack: Kafka, schema registry, query nodes, Airflow.",
         "down": "Stop the embedded stack. The data is kept.",
+        "keys": "Create, list, rotate and revoke the API keys of callers.",
         "prepare": "Download and install Foldlake's dependencies, without starting anything.",
     },
     "Observe": {

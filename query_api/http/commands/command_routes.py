@@ -3,15 +3,19 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import ceil
+from typing import TypedDict
 
 from flask import Blueprint, Response, request
 
+from include.access.audit import AuditLog
+from include.access.caller import Caller
 from include.declarations.api import Command, ReadModelApi
 from include.errors import RegistryUnavailableError, SchemaError
 from include.kafka.events import GenericEvent, event_key
 from include.nodes.record_requests import record_target
 from include.settings import Settings
 from query_api.errors import OutcomeUnknownError
+from query_api.http.access.guard import CALLER_KEY
 from query_api.http.answers import CACHE_CONTROL, CONTENT_TYPE
 from query_api.http.commands.command_body import complete_body
 from query_api.http.commands.command_validation import parse_command
@@ -23,6 +27,13 @@ from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
 from query_api.metrics.node_metrics import COMMANDS
 
 RETRY_AFTER_S = 2
+
+
+class Appended(TypedDict):
+    """What a command answers: the event's id, and its topic, partition and offset."""
+
+    id: object
+    position: dict[str, object]
 
 
 @dataclass(frozen=True)
@@ -40,12 +51,14 @@ def commands_blueprint(settings: Settings, apis: Iterable[ReadModelApi]) -> Blue
     node = settings.node
     slots = ClientSlots(node.http_commands, node.max_client_share)
     limits = CommandLimits(slots, BodyDeadline(node.http_body_timeout_s))
+    # Without authentication, nobody is known who could be named.
+    audit = AuditLog(settings.home, node.name) if settings.auth.is_on else None
     for api in apis:
         topic = api.model.events_topic
         for command in api.commands:
             if topic not in producers:
                 producers[topic] = EventProducer(settings, topic)
-            view = _command_view(command, api, producers[topic], limits)
+            view = _command_view(command, api, producers[topic], limits, audit)
             # Flask reserves the dot in endpoint names for blueprints.
             endpoint = command.path.replace(".", ":")
             blueprint.add_url_rule(command.path, endpoint, view, methods=["POST"])
@@ -53,33 +66,54 @@ def commands_blueprint(settings: Settings, apis: Iterable[ReadModelApi]) -> Blue
 
 
 def _command_view(
-    command: Command, api: ReadModelApi, producer: EventProducer, limits: CommandLimits
+    command: Command,
+    api: ReadModelApi,
+    producer: EventProducer,
+    limits: CommandLimits,
+    audit: AuditLog | None,
 ) -> Callable[[], Response]:
     schema = api.schemas[command.path]
 
-    def run() -> Response:
+    def run() -> tuple[Appended, dict[str, str]]:
         try:
             with limits.slots.slot(request.remote_addr or ""):
                 event = parse_command(complete_body(request, limits.body), command, schema)
-                return _append(event, api, producer)
+                return _append(event, api, producer), _headers(event, api)
         except NoFreeSlotError as error:
             raise busy_problem(
                 error, "too-many-commands", RETRY_AFTER_S, outcome=" Nothing was written."
             ) from error
 
+    def record(outcome: str, event_id: object, position: object = None) -> None:
+        if audit is not None:
+            caller: Caller = request.environ[CALLER_KEY]
+            audit.record(
+                "command",
+                caller.name,
+                credential=caller.credential or None,
+                command=command.path,
+                read_model=api.model.name,
+                outcome=outcome,
+                id=event_id,
+                position=position,
+                client=request.remote_addr,
+            )
+
     def run_command() -> Response:
         try:
-            response = run()
+            appended, headers = run()
         except ProblemError as problem:
             COMMANDS.labels(command.name, problem.slug).inc()
+            record(problem.slug, problem.extra.get("id"))
             raise
         COMMANDS.labels(command.name, "accepted").inc()
-        return response
+        record("accepted", appended["id"], appended["position"])
+        return Response(dumps(appended), status=202, headers=headers)
 
     return run_command
 
 
-def _append(event: GenericEvent, api: ReadModelApi, producer: EventProducer) -> Response:
+def _append(event: GenericEvent, api: ReadModelApi, producer: EventProducer) -> Appended:
     event_id = event.values["id"]
     try:
         at = producer.append(event)
@@ -92,12 +126,18 @@ def _append(event: GenericEvent, api: ReadModelApi, producer: EventProducer) -> 
         raise _outcome_unknown(error, event, api) from error
     except SchemaError as error:
         raise ProblemError(500, "schema-refused", str(error)) from error
-    body = {"id": event_id, "position": {"topic": at.topic, "partition": at.partition, "offset": at.offset}}
+    return {
+        "id": event_id,
+        "position": {"topic": at.topic, "partition": at.partition, "offset": at.offset},
+    }
+
+
+def _headers(event: GenericEvent, api: ReadModelApi) -> dict[str, str]:
     headers = dict([CONTENT_TYPE, CACHE_CONTROL])
     # Events that are folded under another key have no record of their own key.
     if api.model.rekeyed_from is None:
         headers["Location"] = _record_of(event, api)
-    return Response(dumps(body), status=202, headers=headers)
+    return headers
 
 
 def _record_of(event: GenericEvent, api: ReadModelApi) -> str:

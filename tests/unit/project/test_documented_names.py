@@ -14,9 +14,16 @@ PAGES = "".join(
     (CHECKOUT / "docs" / name).read_text(encoding="utf-8") for name in ("api.md", "operations.md")
 )
 NODE = sorted((CHECKOUT / "query_api").rglob("*.py"))
+ACCESS = sorted((CHECKOUT / "include" / "access").glob("*.py"))
 WINDOWS = [CHECKOUT / "include" / "declarations" / "windows.py"]
 # Function -> which of its arguments is the slug.
-SLUG_ARGUMENTS = {"ProblemError": 1, "busy_problem": 1, "_foreign": 0, "InvalidParameterError": 0}
+SLUG_ARGUMENTS = {
+    "ProblemError": 1,
+    "busy_problem": 1,
+    "_foreign": 0,
+    "InvalidParameterError": 0,
+    "AccessDeniedError": 0,
+}
 # Slugs that are made of a parameter's name -> the parameters.
 FORMATTED = {
     "f'invalid-{name}'": ["from", "to", "partition", "limit", "key", "prefix", "snapshot"],
@@ -30,7 +37,7 @@ FORMATTED = {
 
 
 def slugs() -> Iterator[str]:
-    for module in (*NODE, *WINDOWS):
+    for module in (*NODE, *ACCESS, *WINDOWS):
         for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
             if (
                 isinstance(node, ast.Call)

@@ -43,3 +43,26 @@ def test_the_embedded_nodes_have_the_host_of_the_url_and_their_own_port(settings
     assert [node.node.advertised_url for node in nodes] == [
         f"http://node.example:{port}" for port in settings.query_ports
     ]
+
+
+@pytest.mark.usefixtures("settings")
+def test_the_server_of_an_open_node_without_authentication(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FOLDLAKE_NODE_URL", "http://node.example:5051")
+
+    assert server.main() == 1
+
+    error = capsys.readouterr().err
+    assert "FOLDLAKE_NODE_BIND is '0.0.0.0' and FOLDLAKE_AUTH is none" in error
+    assert "FOLDLAKE_AUTH=keys" in error
+
+
+def test_the_embedded_nodes_when_open_without_authentication(settings: Settings) -> None:
+    with_url = settings.changed(node_url="http://node.example:1")
+
+    with pytest.raises(SettingsError, match="FOLDLAKE_AUTH is none"):
+        query_nodes.check(with_url)
+
+    query_nodes.check(with_url.changed(auth="keys"))
+    query_nodes.check(with_url.changed(allow_open=True))

@@ -18,9 +18,11 @@ from include.declarations.load import load_catalog
 from include.kafka.wire_format import header
 from include.nodes.peers import Peers
 from include.settings import Settings
+from query_api.access.credentials import Credentials
 from query_api.changes.change_feeds import ChangeFeeds
 from query_api.cluster import node_state
 from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState
+from query_api.http.access.guard import Guard
 from query_api.http.app import create_app
 from query_api.http.lookups.named_lookups import compile_lookups
 from query_api.http.lookups.router import LookupRouter
@@ -118,11 +120,12 @@ class Node:
         lookups = Lookups(LocalLookup(settings), Peers())
         router = LookupRouter(lookups, compile_lookups(catalog.apis, lookups), dict(rekeyed))
         hosts = AllowedHosts(settings.node)
-        app = create_app(
-            settings, hosts, lookups, router, catalog, ChangeFeeds(settings, lookups.local.state)
-        )
-        self.flask: FlaskClient = app.test_client()
-        self.fast = Client(FastPath(router, hosts, app.wsgi_app))
+        credentials = Credentials.of(settings) if settings.auth.is_on else None
+        feeds = ChangeFeeds(settings, lookups.local.state)
+        self.app = create_app(settings, hosts, lookups, router, catalog, feeds, credentials)
+        guard = None if credentials is None else Guard.of(settings, credentials, self.app, catalog, hosts)
+        self.flask: FlaskClient = self.app.test_client()
+        self.fast = Client(FastPath(router, hosts, self.app.wsgi_app, guard))
 
     def beat(self) -> None:
         """Publish the node's state, as its materializer does every second."""

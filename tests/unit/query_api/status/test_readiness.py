@@ -48,6 +48,7 @@ def test_current_node_is_ready() -> None:
         (lambda: replace(state(), written_at=time.time() - 100), "has not updated its state for 100 s"),
         (lambda: replace(state(), models={}), "has no read model yet"),
         (lambda: state(is_ready=False), "still being read"),
+        (lambda: replace(state(), keys_missing="The API keys have not been read yet."), "API keys"),
         (lambda: state(is_ready=False, opening="its store is checked"), "m v1: its store is checked."),
         (
             lambda: state(confirmed_s_ago=61),

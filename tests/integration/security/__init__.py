@@ -1,0 +1,1 @@
+"""Query nodes whose callers prove who they are."""
