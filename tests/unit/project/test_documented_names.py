@@ -32,6 +32,7 @@ FORMATTED = {
     # Of `_foreign`, whose callers are found too, of the failure reasons, and of HTTP's own errors.
     "slug": [],
     "error.reason.slug": [],
+    "error.slug": [],
     "slug if is_kind(slug, status) else HTTP_ERROR": [],
 }
 
