@@ -25,10 +25,11 @@ def run(
     from include.settings import Settings
     from query_api.http.contract.document import document_text, openapi_document
 
-    catalog = load_catalog(Settings().declaration_folders)
+    settings = Settings()
+    catalog = load_catalog(settings.declaration_folders)
     for failure in catalog.failures:
         typer.echo(f"{failure}.", err=True)
-    text = document_text(openapi_document(catalog))
+    text = document_text(openapi_document(catalog, is_secured=settings.auth.is_on))
     if output is None:
         print(text, end="")
     else:

@@ -74,7 +74,7 @@ def create_app(
     explanations = Explanations(settings)
     app.register_blueprint(explain_blueprint(settings.node.name, models, explanations, framed_by))
     app.register_blueprint(health_blueprint(settings, lookups))
-    app.register_blueprint(contract_blueprint(settings.node.name, catalog))
+    app.register_blueprint(contract_blueprint(settings.node.name, catalog, is_secured=settings.auth.is_on))
     for kind in (QUALITY, CHANGES):
         app.register_blueprint(reports_blueprint(settings.home / "reports" / kind.name, kind))
     view = NodeView(settings, lookups, catalog)

@@ -108,7 +108,7 @@ _HTTP = (
     _kind("foreign-origin", 403, "The request comes from a page of another origin.", "Call the node from a page of its own, or from a server."),
     _kind("unauthenticated", 401, "The node requires credentials, and the request has none that are valid.", "Send an API key or a token as `Authorization: Bearer …`."),
     _kind("missing-scope", 403, "The caller does not have the scope that the request needs.", "Use a key or a token with the scope that `detail` names."),
-    _kind("read-model-not-allowed", 403, "The caller is limited to other read models.", "Use a key or a token that may use the read model that `detail` names."),
+    _kind("read-model-not-allowed", 403, "The caller's key or token is limited to other read models.", "Use a key or a token for this read model."),
     _kind("invalid-form", 400, "The form of the sign-in page has too many fields, or is too long.", "Send the form of `/sign-in`."),
     _kind("peer-header", 403, "The request has a header that only nodes may send.", "Remove `Foldlake-Hop` and `Foldlake-Served`."),
     _kind("not-found", 404, "There is no such path.", "`/openapi.json` lists the paths."),

@@ -18,6 +18,7 @@ from query_api.access.credentials import CredentialError, Credentials, Credentia
 from query_api.http.access.needs import SAFE_METHODS, Needs
 from query_api.http.access.sign_in_page import sign_in_page
 from query_api.http.answers import Reply
+from query_api.http.delivery.cross_origin import is_preflight, sharing_headers
 from query_api.http.pages.pages import HTML, for_client, page_headers, wants_page
 from query_api.http.problems import ProblemError, problem_reply
 from query_api.http.request_checks import HOST_KEY, ORIGIN_KEY, AllowedHosts, check_request, is_plain
@@ -78,6 +79,8 @@ class Guard:
             if not is_plain(environ, self._hosts):
                 check_request(environ, self._hosts)
             _require_no_peer(environ)
+            if is_preflight(environ, self._hosts.origins):
+                return None
             is_open, need = self._need(environ)
             if is_open:
                 return None
@@ -127,6 +130,7 @@ class Guard:
             client=environ.get("REMOTE_ADDR"),
         )
         status, headers, body = problem_reply(problem)
+        headers += sharing_headers(environ.get(ORIGIN_KEY), self._hosts.origins)
         accept = environ.get("HTTP_ACCEPT", "")
         if problem.status != HTTPStatus.UNAUTHORIZED:
             return for_client((status, headers, body), accept, path)

@@ -5,6 +5,7 @@ allows credentials.
 """
 
 import re
+from typing import TYPE_CHECKING
 
 from flask import Request, Response
 
@@ -13,9 +14,13 @@ from include.nodes.node_url import HOST, normal_host
 from include.nodes.peers import AS_OF_HEADER, LAG_HEADER, REASON_HEADER, VERSION_HEADER
 from query_api.http.answers import NODE_HEADER, POSITION_HEADER
 
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIEnvironment
+
 VARIABLE = "FOLDLAKE_NODE_ALLOWED_ORIGINS"
 ORIGIN = re.compile(rf"https?://{HOST}(?::[0-9]{{1,5}})?", re.ASCII)
-PREFLIGHT = "Access-Control-Request-Method"
+ORIGIN_KEY = "HTTP_ORIGIN"
+PREFLIGHT_KEY = "HTTP_ACCESS_CONTROL_REQUEST_METHOD"
 # Headers that a script may send, and those that it may read, beside the ones that are always allowed.
 SENT = ("Authorization", "Content-Type", "If-None-Match", "Last-Event-ID")
 READ = (
@@ -41,18 +46,30 @@ def _is_origin(text: str) -> bool:
     return matched is not None and normal_host(matched["host"]) is not None and text == text.lower()
 
 
+def is_preflight(environ: "WSGIEnvironment", origins: frozenset[str]) -> bool:
+    """Whether a request is a browser's question whether a page of one of the origins may send another one; it has no credentials."""
+    return (
+        environ["REQUEST_METHOD"] == "OPTIONS"
+        and PREFLIGHT_KEY in environ
+        and environ.get(ORIGIN_KEY) in origins
+    )
+
+
+def sharing_headers(origin: str | None, origins: frozenset[str]) -> list[tuple[str, str]]:
+    """Return the headers with which a page of this origin may read an answer; none if it is not one of the origins."""
+    if origin is None or origin not in origins:
+        return []
+    return [("Access-Control-Allow-Origin", origin), ("Access-Control-Expose-Headers", ", ".join(READ))]
+
+
 def share(response: Response, request: Request, origins: frozenset[str]) -> Response:
     """Allow a page of one of the origins to read the response, and answer its preflight."""
     if not origins:
         return response
     response.vary.add("Origin")
-    origin = request.headers.get("Origin")
-    if origin not in origins:
-        return response
-    headers = response.headers
-    headers["Access-Control-Allow-Origin"] = origin
-    headers["Access-Control-Expose-Headers"] = ", ".join(READ)
-    if request.method == "OPTIONS" and PREFLIGHT in request.headers:
+    response.headers.extend(sharing_headers(request.headers.get("Origin"), origins))
+    if is_preflight(request.environ, origins):
+        headers = response.headers
         headers["Access-Control-Allow-Methods"] = ", ".join(sorted(response.allow))
         headers["Access-Control-Allow-Headers"] = ", ".join(SENT)
         headers["Access-Control-Max-Age"] = str(PREFLIGHT_MAX_AGE_S)

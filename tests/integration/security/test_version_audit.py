@@ -19,7 +19,7 @@ def test_a_rollback_is_in_the_audit_log(secured: SecuredNodes, monkeypatch: pyte
     first = first_version(READ_MODEL, 1)
     live = first.versions[0]
     later = replace(live, number=2, changelog_topic=f"{READ_MODEL}.v2.changelog")
-    with VersionRegistry(secured.settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(secured.settings.kafka_connection) as registry:
         record = replace(first, versions=(replace(live, stage=Stage.PREVIOUS), later))
         registry.compare_and_set(record, 0)
 
