@@ -85,7 +85,9 @@ def main() -> int:
         workers=listener.workers,
         blocking_threads=THREADS + node.http_streams,
         blocking_threads_idle_timeout=THREAD_IDLE_S,
-        backpressure=allowed_connections(node.http_connections),
+        backpressure=allowed_connections(
+            node.http_connections, 0 if files is None else node.http_connections
+        ),
         backlog=BACKLOG,
         respawn_failed_workers=True,
         workers_kill_timeout=STOP_TIMEOUT_S,

@@ -118,14 +118,16 @@ MIN_CONNECTIONS = 16
 log = logging.getLogger(__name__)
 
 
-def allowed_connections(wanted: int) -> int:
+def allowed_connections(wanted: int, handshakes: int = 0) -> int:
     """Raise this process's limit of open files as far as `wanted` connections need it and the system permits.
+
+    handshakes: connections that the server does not count yet, because they have not proved to speak TLS. It ends them after 10 s.
 
     Returns the number of connections that a worker may have. Without that limit, a worker that cannot open another file would try to
     accept the same connection again and again. Workers inherit the limit of open files.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = wanted + RESERVED_FILES
+    needed = wanted + handshakes + RESERVED_FILES
     if soft == resource.RLIM_INFINITY or soft >= needed:
         return wanted
     limit = needed if hard == resource.RLIM_INFINITY else min(needed, hard)

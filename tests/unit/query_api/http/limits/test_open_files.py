@@ -7,10 +7,10 @@ import pytest
 
 PROGRAM = """
 import resource, sys
-soft, hard, wanted = map(int, sys.argv[1:])
+soft, hard, *wanted = map(int, sys.argv[1:])
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 from query_api.http.limits.connections import allowed_connections
-print(allowed_connections(wanted), *resource.getrlimit(resource.RLIMIT_NOFILE))
+print(allowed_connections(*wanted), *resource.getrlimit(resource.RLIMIT_NOFILE))
 """
 
 
@@ -31,3 +31,11 @@ def test_connections_and_open_files(soft: int, hard: int, wanted: int, allowed: 
 
     assert done.stdout.split() == [str(allowed), str(soft_after), str(hard)]
     assert ("FOLDLAKE_NODE_HTTP_CONNECTIONS" in done.stderr) == (allowed < wanted)
+
+
+def test_handshakes_have_files_of_their_own() -> None:
+    command = [sys.executable, "-c", PROGRAM, "256", "1000", "100", "200"]
+
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == ["100", "812", "1000"]
