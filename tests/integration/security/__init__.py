@@ -1,1 +1,1 @@
-"""Who gets in: callers, nodes, and clients of Kafka and the registry."""
+"""Who gets in: callers, nodes and jobs."""

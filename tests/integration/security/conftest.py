@@ -1,4 +1,4 @@
-"""Two query nodes that demand an API key or a token, and a broker that requires authentication."""
+"""Two query nodes that demand an API key or a token, over a changelog that the tests write, and the issuer of the tokens."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -18,14 +18,9 @@ from stack.lifecycle import start
 from tests.support.access.tokens import AUDIENCE, ISSUER, Issuer, serving
 from tests.support.changelog_writer import ChangelogWriter
 from tests.support.http.local_http import http_client
-from tests.support.security.certificates import Authority
-from tests.support.security.secured_broker import SecuredBroker, secured_broker
-from tests.support.security.token_server import TokenServer, token_server
-from tests.support.temporary_stack import sharing_servers, temporary_home, temporary_settings
+from tests.support.temporary_stack import sharing_servers
 from tests.support.waiting import wait_until
 
-CLIENT_SECRET = "Zw3-client-word"  # noqa: S105 - of a server of these tests
-PLAIN_PASSWORD = "Zw3-plain-word"  # noqa: S105 - the same
 LOOKUP = "/api/customers.getBalance?customerId=alice"
 BALANCE = '{"amount":5.00}'
 
@@ -95,33 +90,3 @@ def secured(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Secure
         operator = nodes.key("first")
         wait_until(lambda: nodes.statuses(operator) == {200}, "both nodes have the balance", 60)
         yield nodes
-
-
-@pytest.fixture(scope="package")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Issues the certificates of all servers and clients."""
-    return Authority(tmp_path_factory.mktemp("certificates"))
-
-
-@pytest.fixture(scope="package")
-def tokens(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TokenServer]:
-    """Issues tokens for the client `foldlake`."""
-    with token_server(tmp_path_factory.mktemp("tokens") / "keys.json", "foldlake", CLIENT_SECRET) as server:
-        yield server
-
-
-@pytest.fixture(scope="package")
-def broker(
-    authority: Authority, tokens: TokenServer, keep_home: Callable[[], bool]
-) -> Iterator[SecuredBroker]:
-    """The broker, in which the users of the tests have the rights that Foldlake needs."""
-    with (
-        temporary_home(keep_home) as home,
-        secured_broker(
-            temporary_settings(home), authority, tokens.key_file, ("foldlake", PLAIN_PASSWORD)
-        ) as running,
-    ):
-        running.grant("foldlake")
-        running.grant("CN=foldlake")
-        running.grant("scram")
-        yield running

@@ -13,7 +13,7 @@ from include.kafka.topics import Topic, admin_client, ensure_topics
 from include.settings import Settings
 from spark_jobs.folding.kafka_source import topic_records
 from stack.declaration_testing.session import lake_session
-from tests.integration.security.conftest import CLIENT_SECRET, PLAIN_PASSWORD
+from tests.integration.secured_servers.conftest import CLIENT_SECRET, PLAIN_PASSWORD
 from tests.support.security.certificates import Authority
 from tests.support.security.secured_broker import SecuredBroker
 from tests.support.security.token_server import TokenServer

@@ -1,0 +1,1 @@
+"""Tests with servers that require encryption and credentials."""
