@@ -98,7 +98,8 @@ class FastPath:
                     status, headers, body = for_client((status, headers, body), accept, target)
                     start_response(f"{status} {responses.get(status, '')}", headers)
                 return [body]
-        return self._application(environ, start_response)
+        answer = self._application(environ, start_response)
+        return answer if self._guard is None else self._guard.while_valid(environ, answer)
 
 
 def _closing(start_response: "StartResponse") -> "StartResponse":

@@ -3,6 +3,8 @@
 A node without authentication has no guard.
 """
 
+from collections.abc import Iterable
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -15,6 +17,7 @@ from include.access.caller import NODE, AccessDeniedError, Caller, Need, authori
 from include.declarations.catalog import Catalog
 from include.settings import Settings
 from query_api.access.credentials import CredentialError, Credentials, CredentialsUnavailableError
+from query_api.http.access.lasting_body import LastingBody
 from query_api.http.access.needs import SAFE_METHODS, Needs
 from query_api.http.access.sign_in_page import sign_in_page
 from query_api.http.answers import Reply
@@ -27,8 +30,9 @@ from query_api.listener import Role
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
 
-# Where a request's caller is for the routes; no header of a client has this name.
+# Where a request's caller and credential are; no header of a client has these names.
 CALLER_KEY = "foldlake.caller"
+CREDENTIAL_KEY = "foldlake.credential"
 AUTHORIZATION_KEY = "HTTP_AUTHORIZATION"
 COOKIE_KEY = "HTTP_COOKIE"
 # Only nodes send these headers (include/nodes/peers.py).
@@ -94,6 +98,20 @@ class Guard:
         environ[CALLER_KEY] = caller
         return None
 
+    def while_valid(self, environ: "WSGIEnvironment", body: Iterable[bytes]) -> Iterable[bytes]:
+        """Return the body of an answered request, which ends early if its credential expires or is revoked."""
+        credential = environ.get(CREDENTIAL_KEY)
+        return body if credential is None else LastingBody(body, partial(self._is_valid, credential))
+
+    def _is_valid(self, credential: str) -> bool:
+        try:
+            self._credentials.caller(credential)
+        except CredentialError:
+            return False
+        except CredentialsUnavailableError:
+            return True
+        return True
+
     def _need(self, environ: "WSGIEnvironment") -> tuple[bool, Need | None]:
         # The fast path finds its lookup by the same comparison.
         lookup = self._lookup_needs.get(environ["PATH_INFO"]) if environ["REQUEST_METHOD"] == "GET" else None
@@ -116,6 +134,7 @@ class Guard:
             raise ProblemError(503, "not-ready", str(error), retry_after_s=RETRY_AFTER_S) from error
         if header is None and environ["REQUEST_METHOD"] not in SAFE_METHODS:
             require_own_origin(environ)
+        environ[CREDENTIAL_KEY] = credential
         return caller
 
     def _refused(self, environ: "WSGIEnvironment", problem: ProblemError, caller: Caller | None) -> Reply:

@@ -16,6 +16,7 @@ from include.settings import CHECKOUT, settings_environment
 from query_api.access.key_file import FILE_NAME
 from tests.integration.security.conftest import BALANCE, LOOKUP, SecuredNodes
 from tests.support.access.tokens import AUDIENCE, ISSUER, Issuer, unsigned
+from tests.support.http.local_http import http_client
 from tests.support.http.raw_http import exchange, request_head
 from tests.support.waiting import wait_until
 
@@ -24,6 +25,8 @@ BODY = b'{"customerId": "bob", "amount": "5.00"}'
 RECORDS = "/api/read-models/balance/records"
 # With which a change of a key must take effect; plus what the test's own requests take on a busy machine.
 SECOND_S, SLACK_S = 1.0, 2.0
+# A stream looks for changes of its own state this often, at least.
+STREAM_S = 3.0
 
 
 def cli(secured: SecuredNodes, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -102,6 +105,24 @@ def test_an_expired_key_is_refused_without_a_change_of_the_topic(secured: Secure
     wait_until(lambda: secured.statuses(secret) == {401}, "the key has expired", 20)
 
     assert "has expired" in secured.get(secured.ports[0], LOOKUP, secret).json()["detail"]
+
+
+def test_an_open_stream_ends_when_its_key_is_revoked(secured: SecuredNodes) -> None:
+    secret = secured.key("streaming")
+    url = f"http://127.0.0.1:{secured.ports[0]}/api/read-models/balance/changes"
+    with (
+        http_client() as client,
+        client.stream("GET", url, headers={"Authorization": f"Bearer {secret}"}) as stream,
+    ):
+        assert stream.status_code == 200
+        parts = stream.iter_raw()
+        assert next(parts)
+        secured.keys.revoke("streaming", datetime.now(UTC))
+        revoked_s = time.monotonic()
+
+        assert sum(len(part) for part in parts) < 10_000
+
+    assert time.monotonic() - revoked_s < STREAM_S + SLACK_S
 
 
 def test_scopes_and_read_models_hold_on_each_path(secured: SecuredNodes) -> None:

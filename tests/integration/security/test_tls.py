@@ -13,6 +13,9 @@ import httpx
 import pytest
 from cryptography import x509
 
+from include.access.api_key import create_key
+from include.access.caller import Scope
+from include.access.key_topic import KeyTopic
 from include.kafka.topics import admin_client
 from include.nodes.certificates import create, renew
 from include.nodes.node_url import PeerRule, local_node_urls
@@ -86,6 +89,8 @@ def nodes(
         "tls_key_file": key_path(callers_home, CALLERS_NAME),
     }
     with sharing_servers(servers, keep_home, **values) as settings:
+        key, secret = create_key("lookups", frozenset({Scope.READ}))
+        KeyTopic(settings.kafka_connection, 1).change(lambda _: [key])
         start(settings, ("query_nodes",))
         writer = ChangelogWriter(settings)
         writer.make_topics()
@@ -96,7 +101,7 @@ def nodes(
         for customer, amount in expected.items():
             writer.write(customer, amount)
         writer.flush()
-        found = SecuredNodes(settings, callers_home, expected)
+        found = SecuredNodes(settings, callers_home, expected, {"Authorization": f"Bearer {secret}"})
         wait_until(lambda: not found.wrong(), "all balances are exact", DEADLINE_S)
         yield found
 
