@@ -1,1 +1,1 @@
-"""Who gets in: callers, nodes and jobs."""
+"""Who gets in: API keys, tokens, scopes and the audit log."""

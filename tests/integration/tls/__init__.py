@@ -1,0 +1,1 @@
+"""TLS for callers, and mutual TLS between nodes."""
