@@ -1,5 +1,6 @@
 """The settings of who may call a node: by API key, by a signed token (JWT), or by both."""
 
+from math import ceil
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -22,6 +23,8 @@ class AuthSettings(SettingsGroup):
     mode: none, keys, jwt, or both as `keys,jwt`. allow_open: whether a node without authentication may listen on other addresses than
     loopback. jwt_issuer, jwt_audience: what a token must name. jwt_jwks_url: where the issuer's public keys are, https or a file.
     jwt_scopes_claim: the claim with the scopes. jwt_algorithms: the signatures that are accepted.
+
+    caller_rate: requests a second of one caller, in each HTTP worker process; 0: no limit. caller_burst: requests at once; 0: those of two seconds.
     """
 
     mode: str = Field(default=NONE, json_schema_extra=named_variable("auth"))
@@ -37,6 +40,14 @@ class AuthSettings(SettingsGroup):
         min_length=1,
         json_schema_extra=named_variable("jwt_algorithms"),
     )
+
+    caller_rate: float = Field(default=0.0, ge=0, json_schema_extra=named_variable("caller_rate"))
+    caller_burst: int = Field(default=0, ge=0, json_schema_extra=named_variable("caller_burst"))
+
+    @property
+    def burst(self) -> int:
+        """How many requests of one caller are accepted at once."""
+        return self.caller_burst or max(1, ceil(2 * self.caller_rate))
 
     @property
     def is_on(self) -> bool:

@@ -13,6 +13,7 @@ from include.settings import Settings
 from include.status.measurement import read_stream_status
 from query_api.http.answers import CACHE_CONTROL, metrics_response
 from query_api.http.json_text import dumps
+from query_api.http.limits.rate_limit import client_of
 from query_api.http.limits.worker_watchdog import WORKER_HEADER
 from query_api.http.problems import ProblemError, busy_problem
 from query_api.listener import served_certificates
@@ -70,7 +71,7 @@ def health_blueprint(settings: Settings, lookups: Lookups) -> Blueprint:
 
 def _stream_metrics(settings: Settings, readings: ClientSlots) -> Response:
     try:
-        with readings.slot(request.remote_addr or ""):
+        with readings.slot(client_of(request.environ)):
             status = read_stream_status(settings)
     except NoFreeSlotError as error:
         raise busy_problem(error, "too-many-requests", retry_after_s=5) from error

@@ -26,6 +26,7 @@ from query_api.http.contract.parameters import (
     names,
 )
 from query_api.http.json_text import dumps, record_fields
+from query_api.http.limits.rate_limit import client_of
 from query_api.http.lookups.router import KEY_PARAMETER, version_number
 from query_api.http.problems import ProblemError, busy_problem
 from query_api.http.request_parameters import Areas, has_text_decimals, parameters, require_prefix
@@ -176,7 +177,7 @@ def _stream(local: LocalLookup, streams: ClientSlots, name: str, given: Mapping[
     location = local.locate_partition(name, partition, version_number(given.get("version")))
     with ExitStack() as opening:
         try:
-            opening.enter_context(streams.slot(request.remote_addr or ""))
+            opening.enter_context(streams.slot(client_of(request.environ)))
         except NoFreeSlotError as error:
             raise busy_problem(error, "too-many-streams", retry_after_s=5) from error
         stream = RecordStream(local, location, after, KeyRange(prefix), sample)

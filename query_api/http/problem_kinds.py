@@ -110,6 +110,7 @@ _HTTP = (
     _kind("missing-scope", 403, "The caller does not have the scope that the request needs.", "Use a key or a token with the scope that `detail` names."),
     _kind("read-model-not-allowed", 403, "The caller's key or token is limited to other read models.", "Use a key or a token for this read model."),
     _kind("invalid-form", 400, "The form of the sign-in page has too many fields, or is too long.", "Send the form of `/sign-in`."),
+    _kind("rate-limited", 429, "The caller has used its quota of requests.", "Send the next request after `Retry-After`; the header `RateLimit` has the quota.", may_retry=True),
     _kind("peer-header", 403, "The request has a header that only nodes may send.", "Remove `Foldlake-Hop` and `Foldlake-Served`."),
     _kind("not-found", 404, "There is no such path.", "`/openapi.json` lists the paths."),
     _kind("method-not-allowed", 405, "The path does not accept the method.", "Use a method of the header `Allow`."),

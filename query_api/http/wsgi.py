@@ -19,7 +19,7 @@ from include.process import die_with_parent
 from include.settings import Settings
 from query_api.access.credentials import Credentials
 from query_api.changes.change_feeds import ChangeFeeds
-from query_api.http.access.guard import Guard
+from query_api.http.access.guard import QUOTA_KEY, Guard
 from query_api.http.app import create_app
 from query_api.http.delivery.conditional import for_condition
 from query_api.http.limits.connections import limit_unread_answers
@@ -69,9 +69,11 @@ class FastPath:
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         """Answer one request."""
         if self.is_draining:
-            start_response = _closing(start_response)
+            start_response = _adding(start_response, [CLOSE])
         if self._guard is not None:
             refused = self._guard.refusal(environ)
+            if QUOTA_KEY in environ:
+                start_response = _adding(start_response, environ[QUOTA_KEY])
             if refused is not None:
                 status, headers, body = refused
                 start_response(f"{status} {responses.get(status, '')}", headers)
@@ -102,8 +104,8 @@ class FastPath:
         return answer if self._guard is None else self._guard.while_valid(environ, answer)
 
 
-def _closing(start_response: "StartResponse") -> "StartResponse":
-    """Return a function that starts a response after which the connection is closed."""
+def _adding(start_response: "StartResponse", added: list[tuple[str, str]]) -> "StartResponse":
+    """Return a function that starts a response with further headers."""
 
     def start(
         status: str,
@@ -112,7 +114,7 @@ def _closing(start_response: "StartResponse") -> "StartResponse":
         /,
     ) -> Callable[[bytes], object]:
         # A new list: other responses may have the same one.
-        return start_response(status, [*headers, CLOSE], exc_info)
+        return start_response(status, [*headers, *added], exc_info)
 
     return start
 

@@ -22,6 +22,7 @@ from query_api.http.access.needs import SAFE_METHODS, Needs
 from query_api.http.access.sign_in_page import sign_in_page
 from query_api.http.answers import Reply
 from query_api.http.delivery.cross_origin import is_preflight, sharing_headers
+from query_api.http.limits.rate_limit import CALLER_KEY, RateLimit, rate_exceeded
 from query_api.http.pages.pages import HTML, for_client, page_headers, wants_page
 from query_api.http.problems import ProblemError, problem_reply
 from query_api.http.request_checks import HOST_KEY, ORIGIN_KEY, AllowedHosts, check_request, is_plain
@@ -30,8 +31,8 @@ from query_api.listener import Role
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
 
-# Where a request's caller and credential are; no header of a client has these names.
-CALLER_KEY = "foldlake.caller"
+# Where a request's credential is, and the headers that tell its caller the quota; no header of a client has these names.
+QUOTA_KEY = "foldlake.quota"
 CREDENTIAL_KEY = "foldlake.credential"
 AUTHORIZATION_KEY = "HTTP_AUTHORIZATION"
 COOKIE_KEY = "HTTP_COOKIE"
@@ -51,11 +52,17 @@ SIGN_IN_ADVICE = "Send the header Authorization: Bearer <API key or token>. A br
 class Guard:
     """Decides on requests. One per HTTP worker process; thread-safe.
 
-    listener: whom this process serves. audit: where refused requests are recorded.
+    listener: whom this process serves. audit: where refused requests are recorded. rate_limit: of each caller; None: there is none.
     """
 
     def __init__(
-        self, listener: Role, credentials: Credentials, needs: Needs, hosts: AllowedHosts, audit: AuditLog
+        self,
+        listener: Role,
+        credentials: Credentials,
+        needs: Needs,
+        hosts: AllowedHosts,
+        audit: AuditLog,
+        rate_limit: RateLimit | None = None,
     ) -> None:
         self._is_for_peers = listener is Role.PEERS
         self._credentials = credentials
@@ -63,6 +70,7 @@ class Guard:
         self._lookup_needs = needs.by_path
         self._hosts = hosts
         self._audit = audit
+        self._rate_limit = rate_limit
 
     @classmethod
     def of(
@@ -70,7 +78,8 @@ class Guard:
     ) -> "Guard":
         """Return the guard of this process."""
         audit = AuditLog(settings.home, settings.node.name)
-        return cls(Role.of_environment(), credentials, Needs(app, catalog), hosts, audit)
+        limit = RateLimit.of(settings.auth)
+        return cls(Role.of_environment(), credentials, Needs(app, catalog), hosts, audit, limit)
 
     def refusal(self, environ: "WSGIEnvironment") -> Reply | None:
         """Return the reply for a request that is refused. None for any other, whose caller is then in `environ`."""
@@ -89,6 +98,7 @@ class Guard:
             if is_open:
                 return None
             caller = self._caller(environ)
+            self._count(environ, caller)
             if need is not None:
                 authorize(caller, need)
         except ProblemError as problem:
@@ -111,6 +121,14 @@ class Guard:
         except CredentialsUnavailableError:
             return True
         return True
+
+    def _count(self, environ: "WSGIEnvironment", caller: Caller) -> None:
+        """Take a request from the caller's quota; raises ProblemError."""
+        if self._rate_limit is not None:
+            quota = self._rate_limit.take(caller.name)
+            environ[QUOTA_KEY] = self._rate_limit.headers(quota)
+            if quota.wait_s:
+                raise rate_exceeded(caller.name, quota)
 
     def _need(self, environ: "WSGIEnvironment") -> tuple[bool, Need | None]:
         # The fast path finds its lookup by the same comparison.

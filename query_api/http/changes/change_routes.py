@@ -17,6 +17,7 @@ from query_api.http.answers import NODE_HEADER, StreamBody
 from query_api.http.changes.change_stream import ChangeStream, StreamStart
 from query_api.http.changes.events import Snapshot
 from query_api.http.contract.parameters import LAST_EVENT_ID, OF_CHANGES, names
+from query_api.http.limits.rate_limit import client_of
 from query_api.http.lookups.router import version_number
 from query_api.http.problems import ProblemError, busy_problem
 from query_api.http.request_parameters import Areas, has_text_decimals, parameters, require_key
@@ -170,7 +171,7 @@ def changes_blueprint(streams: ChangeStreams, is_stopping: Callable[[], bool]) -
         headers = {**HEADERS, VERSION_HEADER: str(location.version), NODE_HEADER: location.state.node}
         if request.method == "HEAD":
             return Response(content_type="text/event-stream", headers=headers)
-        body = streams.open(asked, location, request.remote_addr or "")
+        body = streams.open(asked, location, client_of(request.environ))
         response = Response(iter(body), content_type="text/event-stream", headers=headers)
         response.call_on_close(body.close)
         return response

@@ -14,13 +14,13 @@ from include.kafka.events import GenericEvent, event_key
 from include.nodes.record_requests import record_target
 from include.settings import Settings
 from query_api.errors import OutcomeUnknownError
-from query_api.http.access.guard import CALLER_KEY
 from query_api.http.answers import CACHE_CONTROL, CONTENT_TYPE
 from query_api.http.commands.command_body import complete_body
 from query_api.http.commands.command_validation import parse_command
 from query_api.http.commands.event_producer import UNAVAILABLE, EventProducer
 from query_api.http.json_text import dumps
 from query_api.http.limits.body_deadline import BodyDeadline
+from query_api.http.limits.rate_limit import CALLER_KEY, client_of
 from query_api.http.problems import ProblemError, busy_problem
 from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
 from query_api.metrics.node_metrics import COMMANDS
@@ -77,7 +77,7 @@ def _command_view(
 
     def run() -> Appended:
         try:
-            with limits.slots.slot(request.remote_addr or ""):
+            with limits.slots.slot(client_of(request.environ)):
                 event = parse_command(complete_body(request, limits.body), command, schema)
                 return _append(event, api, producer)
         except NoFreeSlotError as error:

@@ -26,7 +26,13 @@ OF_EVERY_REQUEST = (
 LOOKUP_REASONS = frozenset(reason.slug for reason in FailureReason)
 OF_QUERIES = ("unknown-parameter", "repeated-parameter", "invalid-query")
 # Of every request to a node that requires credentials.
-OF_SECURED_NODE = ("unauthenticated", "missing-scope", "read-model-not-allowed", "peer-header")
+OF_SECURED_NODE = (
+    "unauthenticated",
+    "missing-scope",
+    "read-model-not-allowed",
+    "peer-header",
+    "rate-limited",
+)
 AUTHENTICATE = {"WWW-Authenticate": {"required": True, "schema": {"type": "string"}}}
 
 

@@ -8,6 +8,7 @@ from include.nodes.peers import HOP_HEADER, SERVED_HEADER, Hop, ServedOffset
 from query_api.http.answers import CACHE_CONTROL, Reply, flask_response
 from query_api.http.delivery.conditional import for_condition
 from query_api.http.json_text import dumps
+from query_api.http.limits.rate_limit import client_of
 from query_api.http.lookups.named_lookups import CompiledLookup
 from query_api.http.lookups.router import LookupRouter
 from query_api.http.request_parameters import KeyConverter
@@ -66,7 +67,7 @@ def _query() -> str:
 
 
 def _client() -> str:
-    return request.remote_addr or ""
+    return client_of(request.environ)
 
 
 def _read_models(local: LocalLookup) -> list[dict[str, object]]:
