@@ -9,7 +9,7 @@ from typing import Any
 
 import psutil
 
-from include.settings import Settings, serving_environment, written_settings
+from include.settings import Settings, folding_environment, written_settings
 from include.stream import driver_configuration
 from stack import lifecycle
 from stack.components import airflow, stream
@@ -126,7 +126,7 @@ def _driver(settings: Settings, supervisor: PlannedProcess) -> list[tuple[int, P
     present = driver_configuration.read(settings.home)
     if present is None or stream_driver.running(settings.home) is None:
         return []
-    reasons = tuple(_changed(present.environment, serving_environment(settings)))
+    reasons = tuple(_changed(present.environment, folding_environment(settings)))
     if present.declarations != declarations_digest(settings.declaration_folders):
         reasons += (DECLARATIONS,)
     is_released = supervisor.action == REPLACE

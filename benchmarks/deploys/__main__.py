@@ -83,7 +83,7 @@ def deploy_all(settings: Settings, folder: Path, pulse: Pulse, times: int, looku
     time.sleep(WARM_UP_S)
     wait_until(lambda: standbys(settings) > 0, "a standby driver is ready", TIMEOUT_S)
     for number in range(times):
-        changed = settings.changed(node_max_age_s=61.0 + number)
+        changed = settings.changed(node_max_age_s=61.0 + number, stream_min_batch_time_s=61.0 + number)
         deploy(settings, "nothing changed", pulse, lookups_per_s)
         with_balance_copy(settings, f"{FURTHER}-{number}", folder)
         deploy(settings, "a further read model", pulse, lookups_per_s)

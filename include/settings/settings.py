@@ -262,6 +262,19 @@ def serving_environment(settings: Settings) -> dict[str, str]:
     return {name: value for name, value in settings_environment(settings).items() if name not in JOB_SETTINGS}
 
 
+# Settings that only query nodes read, and what reaches them. With these, a change does not replace the stream driver.
+NODE_SETTINGS = frozenset(
+    f"{PREFIX}{variable.upper()}"
+    for variable, (group, field) in VARIABLES.items()
+    if group in {"node", "auth", "tls", "node_tls"} or (group == "" and field == "query_ports")
+)
+
+
+def folding_environment(settings: Settings) -> dict[str, str]:
+    """Return the settings of the stream driver, by variable: those of processes that serve or fold, without those of query nodes."""
+    return {name: value for name, value in serving_environment(settings).items() if name not in NODE_SETTINGS}
+
+
 def settings_environment(settings: Settings) -> dict[str, str]:
     """Return all settings as `FOLDLAKE_*` variables, with the secrets, from which `Settings()` recreates equal settings."""
     return {

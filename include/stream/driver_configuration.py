@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from include.files import PRIVATE_FILE, file_lock, write_atomically
-from include.settings import PREFIX, VARIABLES, Settings, serving_environment
+from include.settings import PREFIX, VARIABLES, Settings, folding_environment
 from include.unknown_fields import read_record
 
 # The lock is held for the time of a read and a write.
@@ -92,7 +92,7 @@ class HandoverReport:
 
 def request(settings: Settings, declarations: str) -> DriverConfiguration:
     """Request a driver with these settings and declarations, and return this configuration."""
-    wanted = DriverConfiguration(uuid.uuid4().hex, serving_environment(settings), declarations)
+    wanted = DriverConfiguration(uuid.uuid4().hex, folding_environment(settings), declarations)
     with _lock(settings.home):
         _write(configuration_path(settings.home), wanted)
         _next_path(settings.home).unlink(missing_ok=True)
@@ -106,7 +106,7 @@ def read(home: Path) -> DriverConfiguration | None:
 
 def request_for(settings: Settings, declarations: str, supervisor: str) -> DriverConfiguration:
     """Request a driver of a stream supervisor that is to replace the present one, and is defined by the file `supervisor`."""
-    wanted = NextConfiguration(uuid.uuid4().hex, serving_environment(settings), declarations, supervisor)
+    wanted = NextConfiguration(uuid.uuid4().hex, folding_environment(settings), declarations, supervisor)
     with _lock(settings.home):
         _write(_next_path(settings.home), wanted)
     return wanted

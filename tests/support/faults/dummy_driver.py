@@ -1,6 +1,6 @@
 """A stream driver with one fold, without Spark, whose lock is the real one: `python -m tests.support.faults.dummy_driver [--standby] [--handover]`.
 
-It writes to the file `writes` of its home when it begins and when it ends as it should. The setting `node_name` says what it does.
+It writes to the file `writes` of its home when it begins and when it ends as it should. The setting `stream_driver_host` says what it does.
 """
 
 import fcntl
@@ -32,7 +32,7 @@ def main() -> None:
     die_with_parent(parent_pid)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     settings = Settings.of()
-    home, behaviour = settings.home, settings.node.name
+    home, behaviour = settings.home, settings.stream.driver_host
     own = stream_driver.Driver(os.getpid(), parent_pid, stream_driver.started_s(psutil.Process()), "local")
     if "--standby" in sys.argv:
         turn = home / f"turn-{os.getpid()}"

@@ -35,7 +35,7 @@ class SupervisedDrivers:
 
     def change(self, behaviour: str, standby: str = "on", declarations: str = "") -> DriverConfiguration:
         """Request another configuration, as `up` does."""
-        changed = Settings.of(home=self.home).changed(node_name=behaviour, stream_standby=standby)
+        changed = Settings.of(home=self.home).changed(stream_driver_host=behaviour, stream_standby=standby)
         return driver_configuration.request(changed, declarations)
 
     def step_until(self, is_true: Callable[[], bool]) -> None:

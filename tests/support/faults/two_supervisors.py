@@ -28,7 +28,7 @@ class Supervisors:
 
     def start(self, behaviour: str, standby: str = "on") -> None:
         """Start the new stream supervisor, whose driver behaves like this."""
-        settings = Settings.of(home=self.home, node_name=behaviour, stream_standby=standby)
+        settings = Settings.of(home=self.home, stream_driver_host=behaviour, stream_standby=standby)
         self.wanted = driver_configuration.request_for(settings, "", NEW)
         self.new = NextSupervisor(self.home, FileLock(lock_path(self.home)), self.wanted, DRIVER)
 

@@ -121,6 +121,16 @@ def test_a_setting_of_jobs_concerns_neither_nodes_nor_the_driver(settings: Setti
     assert {process.reads_job_settings for process in query_nodes.processes(settings)} == {False}
 
 
+def test_a_setting_of_nodes_does_not_concern_the_driver(settings: Settings) -> None:
+    changed = settings.changed(auth="keys", node_max_age_s=61.0, caller_rate=5.0, node_peer_port=5200)
+
+    assert serving_environment(changed) != serving_environment(settings)
+    assert driver_configuration.request(changed, "").is_like(driver_configuration.request(settings, ""))
+    wanted = driver_configuration.request(settings.changed(auth="keys", stream_pace="throughput"), "")
+    assert not wanted.is_like(driver_configuration.request(settings, ""))
+    assert wanted.settings().stream.pace == "throughput"
+
+
 def test_tasks_of_airflow_get_changed_settings_later(settings: Settings) -> None:
     airflow.update(settings, print)
     assert plan._tasks(settings) == []

@@ -51,7 +51,7 @@ def test_a_new_driver_that_fails_is_given_up(stack: SupervisedDrivers) -> None:
     assert report.output == "ValueError: a wrong setting\n"
     kept = driver_configuration.read(stack.home)
     assert kept is not None
-    assert (kept.settings().node.name, kept.request) == ("old", "")
+    assert (kept.settings().stream.driver_host, kept.request) == ("old", "")
     for _ in range(30):
         stack.supervisor.step()
     assert stack.candidate is None
@@ -101,7 +101,7 @@ def test_a_driver_that_fails_after_it_has_replaced_another_one_is_replaced_by_th
     assert ended_report(stack.home, stack.launch_id) is None
     kept = driver_configuration.read(stack.home)
     assert kept is not None
-    assert kept.settings().node.name == "old"
+    assert kept.settings().stream.driver_host == "old"
 
 
 def test_a_new_driver_that_is_killed_after_it_has_taken_over_is_launched_again(
@@ -243,7 +243,7 @@ def test_the_configuration_is_private_and_has_the_settings(stack: SupervisedDriv
 
     assert driver_configuration.configuration_path(stack.home).stat().st_mode & 0o777 == 0o600
     assert driver_configuration.read(stack.home) == requested
-    assert requested.settings() == Settings.of(home=stack.home, node_name="new", stream_standby="on")
+    assert requested.settings() == Settings.of(home=stack.home, stream_driver_host="new", stream_standby="on")
 
 
 def test_the_password_of_airflow_is_not_in_the_configuration(tmp_path: Path) -> None:

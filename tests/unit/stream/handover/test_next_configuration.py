@@ -11,15 +11,15 @@ NEW = "/run/stream-supervisor-2.json"
 def names(home: Path) -> list[str | None]:
     """Return the node's name in the requested configuration, and in that for the new stream supervisor."""
     found = (driver_configuration.read(home), driver_configuration.read_next(home, NEW))
-    return [None if one is None else one.settings().node.name for one in found]
+    return [None if one is None else one.settings().stream.driver_host for one in found]
 
 
 def request(home: Path, name: str) -> None:
-    driver_configuration.request(Settings.of(home=home, node_name=name), "")
+    driver_configuration.request(Settings.of(home=home, stream_driver_host=name), "")
 
 
 def request_next(home: Path, name: str) -> None:
-    driver_configuration.request_for(Settings.of(home=home, node_name=name), "", NEW)
+    driver_configuration.request_for(Settings.of(home=home, stream_driver_host=name), "", NEW)
 
 
 def test_only_that_supervisor_reads_it(tmp_path: Path) -> None:
