@@ -53,12 +53,13 @@ def run(
 
 
 def shown(settings: "Settings") -> "list[Certificate]":
-    """Return the certificates of the home, then those that the settings name."""
+    """Return the certificates of the home, then others that the settings name."""
     from include.nodes.certificates import certificates_of, read_all
     from include.nodes.peer_tls import TlsFiles
 
     named = TlsFiles(settings.node_tls.ca_file, settings.node_tls.cert_file)
-    return [*certificates_of(settings.home), *read_all([TlsFiles(None, settings.tls.cert_file), named])]
+    others = read_all([TlsFiles(None, settings.tls.cert_file), named])
+    return list({one.path: one for one in (*certificates_of(settings.home), *others)}.values())
 
 
 def print_certificates(certificates: "list[Certificate]") -> None:
@@ -70,7 +71,10 @@ def print_certificates(certificates: "list[Certificate]") -> None:
     if not certificates:
         console.print("There is no certificate.", highlight=False)
         return
-    table = Table("file", "subject", "hosts", "ends", header_style="bold")
+    table = Table(header_style="bold")
+    table.add_column("file", overflow="fold")
+    for heading in ("subject", "hosts", "ends"):
+        table.add_column(heading, no_wrap=True)
     for one in certificates:
         table.add_row(str(one.path), one.subject, ", ".join(one.hosts), f"{one.not_after:%Y-%m-%d}")
     console.print(table)
