@@ -116,7 +116,7 @@ def require_protection(settings: Settings) -> str:
     host = normal_host(f"[{bind}]" if ":" in bind else bind)
     if settings.auth.is_on or (host is not None and is_loopback(host)):
         return ""
-    risk = f"FOLDLAKE_NODE_BIND is {bind!r} and FOLDLAKE_AUTH is none: whoever reaches the node may read and write"
+    risk = f"FOLDLAKE_NODE_BIND is {bind!r} and FOLDLAKE_AUTH is none: every client that reaches the node may read and write"
     if not settings.auth.allow_open:
         raise SettingsError(
             f"{risk}. Set FOLDLAKE_AUTH=keys and create a key, as docs/security.md describes; or FOLDLAKE_ALLOW_OPEN=yes, on a network "

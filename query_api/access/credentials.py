@@ -1,18 +1,20 @@
 """Finds the caller whom a credential proves: an API key's secret, or a signed token."""
 
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from math import inf
 from threading import Lock
 from typing import NamedTuple
 
-from include.access.api_key import find_key, is_api_key
+from include.access.api_key import ApiKey, find_key, is_api_key
 from include.access.caller import Caller
 from include.errors import FoldlakeError
 from include.settings import Settings
-from query_api.access.key_file import KeyWatch
+from query_api.access.key_file import watch_keys
 from query_api.access.key_set import KeySet
 from query_api.access.token_verifier import NoSigningKeysError, TokenError, TokenVerifier
+from query_api.shared_file import FileWatch
 
 # Verified credentials that are remembered.
 CACHED_CREDENTIALS = 1024
@@ -40,7 +42,7 @@ class Credentials:
     keys: those that the node knows; None if callers have none. tokens: likewise.
     """
 
-    def __init__(self, keys: KeyWatch | None, tokens: TokenVerifier | None) -> None:
+    def __init__(self, keys: FileWatch[Mapping[str, ApiKey]] | None, tokens: TokenVerifier | None) -> None:
         self._keys = keys
         self._tokens = tokens
         self._verified: dict[str, _Verified] = {}
@@ -55,7 +57,7 @@ class Credentials:
             key_set = KeySet(auth.jwt_jwks_url)
             key_set.start()
             tokens = TokenVerifier(auth, key_set)
-        return cls(KeyWatch(settings.store_dir) if auth.accepts_keys else None, tokens)
+        return cls(watch_keys(settings.store_dir) if auth.accepts_keys else None, tokens)
 
     def caller(self, credential: str) -> Caller:
         """Return the caller whom a credential proves; raises CredentialError, CredentialsUnavailableError.

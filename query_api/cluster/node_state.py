@@ -1,26 +1,18 @@
-"""The state of a node, which its materializer publishes to its HTTP workers: owners, versions, ready partitions.
+"""The state of a node, which its materializer publishes to its HTTP workers: owners, versions, ready partitions."""
 
-It is one file, replaced atomically: a worker reads the old content or the new one. It survives a restart. On a full disk it is
-overwritten in place, so its first line is a checksum of the JSON in the second line.
-"""
-
-import threading
-import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from zlib import crc32
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from include.boot_clock import Moment, age_s, boot_id
-from include.files import write_without_space
 from include.settings import Placement
+from query_api import shared_file
+from query_api.shared_file import FileWatch
 
 FILE_NAME = "node-state"
-# The file grows in steps of this size, so that a state that is a little longer needs no space on a full disk.
-RESERVE_BYTES = 16_384
 
 
 @dataclass(frozen=True)
@@ -175,8 +167,7 @@ _ADAPTER = TypeAdapter(NodeState)
 
 def write(directory: Path, state: NodeState) -> None:
     """Replace the state file; raises OSError when the disk is full and the file cannot be overwritten either."""
-    text = _ADAPTER.dump_json(state)
-    write_without_space(directory / FILE_NAME, b"%08x\n%s\n" % (crc32(text), text), reserve=RESERVE_BYTES)
+    shared_file.write(directory / FILE_NAME, _ADAPTER.dump_json(state))
 
 
 def read(directory: Path) -> NodeState | None:
@@ -184,49 +175,18 @@ def read(directory: Path) -> NodeState | None:
 
     Of a state that was written before the machine started, only the routing is valid: what was in a store may be lost.
     """
+    text = shared_file.read(directory / FILE_NAME)
+    if text is None:
+        return None
     try:
-        checksum, text, _ = (directory / FILE_NAME).read_bytes().split(b"\n", 2)
-        if int(checksum, 16) != crc32(text):
-            return None
         state = _ADAPTER.validate_json(text)
-    except (OSError, ValueError):  # ValidationError is a ValueError
+    except ValidationError:
         return None
     if state.boot_id in {"", boot_id()}:
         return state
     return replace(state.without_partitions(), written_boot_s=0.0)
 
 
-class NodeStateWatch:
-    """The newest state; checks the file at most every `check_s` seconds. Thread-safe."""
-
-    def __init__(self, directory: Path, check_s: float = 0.05) -> None:
-        self._directory = directory
-        self._path = directory / FILE_NAME
-        self._check_s = check_s
-        self._checked_at = 0.0
-        self._identity: tuple[int, int] = (0, 0)
-        self._state: NodeState | None = None
-        self._first_reading = threading.Lock()
-
-    def current(self) -> NodeState | None:
-        """Return the newest state; None before the materializer has written one."""
-        if self._state is None:
-            with self._first_reading:  # no thread returns None while another thread reads the first state
-                self._refresh()
-            return self._state
-        now = time.monotonic()
-        if now - self._checked_at >= self._check_s:
-            self._checked_at = now
-            self._refresh()
-        return self._state
-
-    def _refresh(self) -> None:
-        try:
-            status = self._path.stat()
-        except OSError:
-            return
-        identity = (status.st_ino, status.st_mtime_ns)
-        if identity != self._identity:
-            state = read(self._directory)
-            if state is not None:
-                self._state, self._identity = state, identity
+def watch_state(directory: Path) -> FileWatch[NodeState]:
+    """Return a watch of the newest state."""
+    return FileWatch(directory / FILE_NAME, partial(read, directory))

@@ -11,7 +11,7 @@ from include.kafka.record_schema import RecordSchema
 from include.kafka.state_record import StateRecord, decode_state_record
 from include.position import SOURCE_OFFSET
 from include.settings import Placement, Settings
-from query_api.cluster.node_state import ModelState, NodeState, NodeStateWatch, PartitionState
+from query_api.cluster.node_state import ModelState, NodeState, PartitionState, watch_state
 from query_api.errors import StoreDamagedError, StoreMissingError
 from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
 from query_api.lookup.lookup_results import (
@@ -52,7 +52,7 @@ class LocalLookup:
     ) -> None:
         store_dir, node = settings.store_dir, settings.node
         self.node_name = node.name
-        self._watch = NodeStateWatch(store_dir)
+        self._watch = watch_state(store_dir)
         # After this time without a heartbeat or without Kafka, the group assigns the node's partitions to others.
         self.current_s = float(node.session_timeout_s)
         # Of both listeners.

@@ -83,7 +83,7 @@ class Needs:
 
 
 def lookup_need(api: ReadModelApi, lookup: Lookup) -> Need:
-    """Return what a named lookup needs: `read` on each read model of which its answer has fields."""
+    """Return what a named lookup needs: `read` on each read model whose fields it returns."""
     joined = () if lookup.join is None else (lookup.join.read_model,)
     return Need(Scope.READ, (api.model.name, *joined))
 

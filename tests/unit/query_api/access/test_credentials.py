@@ -12,7 +12,7 @@ from include.access.caller import Scope
 from include.settings import Settings
 from query_api.access import credentials as module
 from query_api.access.credentials import CredentialError, Credentials, CredentialsUnavailableError
-from query_api.access.key_file import KeyWatch, write_key_file
+from query_api.access.key_file import watch_keys, write_key_file
 from query_api.access.key_set import KeySet
 from query_api.access.token_verifier import TokenVerifier
 from tests.support.access.tokens import AUDIENCE, ISSUER, Issuer, serving
@@ -22,7 +22,7 @@ READ = frozenset({Scope.READ})
 
 @pytest.fixture(autouse=True)
 def changes_are_seen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("query_api.access.key_file.CHECK_S", 0.0)
+    monkeypatch.setattr("query_api.shared_file.CHECK_S", 0.0)
     # No thread fetches keys here, so nothing has to be waited for.
     monkeypatch.setattr("query_api.access.key_set.WAIT_S", 0.01)
 
@@ -35,7 +35,7 @@ def issuer() -> Iterator[Issuer]:
 
 def stored(folder: Path, *keys: ApiKey) -> Credentials:
     write_key_file(folder, keys)
-    return Credentials(KeyWatch(folder), None)
+    return Credentials(watch_keys(folder), None)
 
 
 def of_tokens(issuer: Issuer) -> tuple[Credentials, KeySet]:

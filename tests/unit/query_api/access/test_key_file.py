@@ -5,7 +5,7 @@ from pathlib import Path
 
 from include.access.api_key import ApiKey, create_key, revoked
 from include.access.caller import Scope
-from query_api.access.key_file import FILE_NAME, KeyWatch, read_key_file, write_key_file
+from query_api.access.key_file import FILE_NAME, read_key_file, watch_keys, write_key_file
 from tests.support.waiting import wait_until
 
 
@@ -16,7 +16,7 @@ def new_key(name: str) -> ApiKey:
 
 def test_a_change_is_seen_soon(tmp_path: Path) -> None:
     one, two = new_key("one"), new_key("two")
-    watch = KeyWatch(tmp_path)
+    watch = watch_keys(tmp_path)
     assert watch.current() is None
 
     write_key_file(tmp_path, [one])
@@ -38,7 +38,7 @@ def test_the_file_is_private(tmp_path: Path) -> None:
 def test_a_file_that_is_half_written_or_missing_leaves_the_keys_as_they_are(tmp_path: Path) -> None:
     key = new_key("one")
     write_key_file(tmp_path, [key])
-    watch = KeyWatch(tmp_path)
+    watch = watch_keys(tmp_path)
     assert watch.current() == {key.id: key}
     content = (tmp_path / FILE_NAME).read_bytes()
 

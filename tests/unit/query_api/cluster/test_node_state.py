@@ -3,8 +3,11 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from query_api import shared_file
 from query_api.cluster import node_state
-from query_api.cluster.node_state import ModelState, NodeState, NodeStateWatch, PartitionState, VersionState
+from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState, watch_state
 from tests.support.faults.small_disk import small_disk
 
 STATE = NodeState(
@@ -44,10 +47,11 @@ def test_broken_file_is_ignored(tmp_path: Path) -> None:
         assert node_state.read(tmp_path) is None
 
 
-def test_heartbeat_needs_no_space(tmp_path: Path) -> None:
+def test_heartbeat_needs_no_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_file, "CHECK_S", 0.0)
     with small_disk(tmp_path / "disk", size_mb=1) as disk:
         node_state.write(disk.path, STATE)
-        watch = NodeStateWatch(disk.path, check_s=0)
+        watch = watch_state(disk.path)
         assert watch.current() == STATE
         disk.fill()
         longer = replace(STATE, written_at=STATE.written_at + 1, waiting_for="space" * 100)
@@ -57,8 +61,11 @@ def test_heartbeat_needs_no_space(tmp_path: Path) -> None:
         assert watch.current() == longer
 
 
-def test_watch_sees_a_new_state_and_keeps_the_last_good_one(tmp_path: Path) -> None:
-    watch = NodeStateWatch(tmp_path, check_s=0)
+def test_watch_sees_a_new_state_and_keeps_the_last_good_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_file, "CHECK_S", 0.0)
+    watch = watch_state(tmp_path)
     assert watch.current() is None
 
     node_state.write(tmp_path, STATE)

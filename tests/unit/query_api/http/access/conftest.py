@@ -10,7 +10,7 @@ from tests.unit.query_api.http.access.guarded import Guarded, guarded_node
 @pytest.fixture(autouse=True)
 def changes_are_seen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at the file of the keys for each request."""
-    monkeypatch.setattr("query_api.access.key_file.CHECK_S", 0.0)
+    monkeypatch.setattr("query_api.shared_file.CHECK_S", 0.0)
 
 
 @pytest.fixture
