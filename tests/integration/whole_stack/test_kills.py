@@ -123,7 +123,12 @@ def test_answers_say_that_they_are_old_while_the_driver_is_paused(
         wait_until(lambda: readiness(full_stack) == {"degraded"}, "both nodes are degraded", 60)
         # A node can be degraded for a moment for another reason, such as a rebalance after the kills of the tests before.
         wait_until(lambda: youngest_lag_ms() > FRESH_S * 1000 - 2000, "all answers say how old they are", 60)
-        (fold,) = (f for f in read_stream_status(full_stack).of_kind(FlowKind.FOLD) if f.stage == "live")
-        assert (fold.still_s or 0) > FRESH_S - 2
+
+        def still_s() -> float:
+            (fold,) = (f for f in read_stream_status(full_stack).of_kind(FlowKind.FOLD) if f.stage == "live")
+            return fold.still_s or 0
+
+        # Nodes and the status measure at different moments, so the status can be some seconds behind the nodes.
+        wait_until(lambda: still_s() > FRESH_S, "the status says that the fold stands still", 60)
     wait_until(lambda: ledger.is_answered(full_stack), "balances are exact", RECOVERY_TIMEOUT_S, poll_s=0.5)
     wait_until(lambda: readiness(full_stack) == {"ready"}, "both nodes are ready again", RECOVERY_TIMEOUT_S)
