@@ -1,4 +1,4 @@
-"""docs/read-models.md and the tutorial, followed to the letter: what they tell a newcomer to write works as it is written."""
+"""docs/read-models.md, docs/how-to/test-a-rule.md and the tutorial, followed to the letter: what they tell a newcomer to write works as it is written."""
 
 import re
 from decimal import Decimal
@@ -17,6 +17,7 @@ from stack.declaration_testing.results import folded
 from tests.integration.declarations.run_module import run_module
 
 DOCS = CHECKOUT / "docs"
+TEST_PAGE = "how-to/test-a-rule.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 MODULE = CHECKOUT / "tests" / "support" / "read_models" / "deposits_per_day.py"
 
@@ -48,10 +49,10 @@ def test_the_first_block_is_the_module_that_page_and_tutorial_name() -> None:
 @pytest.mark.timeout(300)
 def test_the_page_s_own_test_folds_the_written_read_model(tmp_path: Path, written: ReadModel) -> None:
     # The block starts a session of its own, so it runs in a process of its own.
-    block = block_with("read-models.md", "declaration_session")
+    block = block_with(TEST_PAGE, "declaration_session")
     in_spark = run_module(tmp_path, "tests.integration.declarations.run_block", text=block)
     names: dict[str, Any] = {"DEPOSITS": written, "Decimal": Decimal}
-    exec(block_with("read-models.md", "foldlake.testing"), names)  # noqa: S102 - the page's own code
+    exec(block_with(TEST_PAGE, "foldlake.testing"), names)  # noqa: S102 - the page's own code
 
     (state,) = names["states"].values()
     assert state == {"deposits": 1, "largest": Decimal("5.00")}
