@@ -108,12 +108,4 @@ from _quality where read_model = 'balance' group by run_id, checked_at, mode ord
         points,
         "quality",
     ),
-    Question(
-        "What happened to the table?",
-        """
-select model_version, operation, count(*) as commits, min(committed_at) as first, max(committed_at) as last
-from balance_history where model_version is not null group by all order by first
-""",
-        ("version", "operation", "commits", "first", "last"),
-    ),
 )
