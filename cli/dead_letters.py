@@ -26,8 +26,8 @@ def run(
 ) -> None:
     """List the newest dead letters: source records that could not be decoded.
 
-    Each line shows time, reason, source partition and offset, and the start of key and value, or of their digests if they are
-    too large for the dead-letter topic. docs/operations.md lists a remedy for each reason.
+    Each line shows time, reason, source partition and offset, and the start of key and value. If key or value is too large for the
+    dead-letter topic, its digest is shown. docs/operations.md lists a remedy for each reason.
 
     Examples:
       ./foldlake dead-letters

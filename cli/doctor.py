@@ -10,11 +10,11 @@ def run(
 ) -> None:
     """Check this machine, its ports, the sources of downloads, and the servers in the settings, and show what to correct.
 
-    The checks: names of settings, Python, Java, memory, disks and file systems, ports, package index and Maven repository, the clock, and
-    servers of your own (Kafka, schema registry, Airflow, Redis, Spark). The command changes nothing, and works before the
-    first `./foldlake up` and while the stack runs.
+    It checks the names of settings, Python, Java, memory, disks and file systems, ports, package index and Maven repository, and the clock.
+    It also checks servers of your own: Kafka, schema registry, Airflow, Redis, Spark. It changes nothing, and works before the first
+    `./foldlake up` and while the stack runs.
 
-    The exit code is 1 when something keeps Foldlake from working, otherwise 0.
+    The exit code is 1 when Foldlake cannot work, otherwise 0.
 
     Examples:
       ./foldlake doctor

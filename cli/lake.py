@@ -60,8 +60,7 @@ def run(
     }
     if kafka is None:
         print(
-            f"Kafka does not answer at {settings.kafka_connection}: how far the tables are behind is unknown. `./foldlake up` starts "
-            "the stack.",
+            f"Kafka does not respond at {settings.kafka_connection}: the lag of the tables is unknown. `./foldlake up` starts the stack.",
             file=sys.stderr,
         )
     waits = {one: waits for one, status in found.items() if (waits := _waits_for(settings, status))}
@@ -93,7 +92,7 @@ def _waits_for(settings: "Settings", status: "ReadModelStatus | EventTableStatus
     try:
         return waits_for(airflow_api(settings.home, settings.airflow), status.table.name)
     except (AirflowUnavailableError, OSError, ValueError, KeyError):
-        return "Airflow, which does not answer: no task replaces the table meanwhile"
+        return "Airflow, which does not respond: no task replaces the table meanwhile"
 
 
 def _lines(status: "ReadModelStatus | EventTableStatus", waits_for: str) -> list[str]:
@@ -159,7 +158,7 @@ def _offsets(table: "TableStatus[LakeTagT]") -> str:
 
 
 def _behind(table: "TableStatus[LakeTagT]") -> str:
-    return "unknown: Kafka does not answer" if table.behind is None else f"{table.behind:,}"
+    return "unknown: Kafka does not respond" if table.behind is None else f"{table.behind:,}"
 
 
 def _history(

@@ -8,18 +8,19 @@ import typer
 
 def run(
     kind: Annotated[
-        str, typer.Argument(help="What to declare: read-model, route, emission, or a kind of your own.")
+        str,
+        typer.Argument(help="The declaration to write: read-model, route, emission, or a kind of your own."),
     ],
     name: Annotated[str, typer.Argument(help="Its name: lower-case letters, digits and dashes.")],
-    read_model: Annotated[str, typer.Option(help="Of an emission: the read model.")] = "balance",
+    read_model: Annotated[str, typer.Option(help="The read model of an emission.")] = "balance",
     source_topic: Annotated[
-        str, typer.Option("--from", help="Of a route or another kind: the topic that it reads.")
+        str, typer.Option("--from", help="The topic that a route or another kind reads.")
     ] = "balance",
     event_type: Annotated[
-        str, typer.Option(help="Of a route or another kind: the event type that it reads.")
+        str, typer.Option(help="The event type that a route or another kind reads.")
     ] = "FundsAdded",
     key: Annotated[
-        str, typer.Option(help="Of a route: the field that is the new key. Default: the key of the events.")
+        str, typer.Option(help="The field that is the new key of a route. Default: the key of the events.")
     ] = "",
     folder: Annotated[
         Path | None,

@@ -48,9 +48,11 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
 ) -> None:
     """Check a read model's stored records against a replay of the events in the log.
 
-    Starts a run of Airflow's DAG `quality` and follows it. The exit code is 0 when the check passed, 1 when it failed,
-    75 when it could not be run, 69 when the read model cannot be checked. docs/quality.md describes the checks. An event table is checked
-    at once, without Airflow; of the options, only --from-log applies.
+    Starts a run of Airflow's DAG `quality` and follows it. An event table is checked at once, without Airflow, and only --from-log applies
+    to it. docs/quality.md describes the checks.
+
+    The exit code is 0 when the check passed and 1 when it failed. It is 75 when the check could not be run, and 69 when the read model cannot be
+    checked.
 
     Examples:
       ./foldlake quality

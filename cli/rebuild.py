@@ -61,10 +61,13 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
 ) -> None:
     """Build a new version of a read model from the first event, next to the live version; verify it, compare it, and promote it.
 
-    With --topic: of each read model that folds a topic of which a route has a new version (docs/routes.md), all promoted at once.
+    With --topic, it builds one of each read model that folds a topic of which a route has a new version, and promotes all at once
+    (docs/routes.md).
 
-    Starts a run of Airflow's DAG `rebuild`, or `rebuild_topic.<topic>`. The exit code is 0 when the version is live, lake table included (with
-    --no-follow: when the run has started; with --dry-run: when no threshold is exceeded). Ctrl-C stops following; the rebuild continues.
+    Starts a run of Airflow's DAG `rebuild`, or `rebuild_topic.<topic>`. Ctrl-C stops following; the rebuild continues.
+
+    The exit code is 0 when the version is live, lake table included. With --no-follow, it is 0 when the run has started; with --dry-run, when no
+    threshold is exceeded.
 
     Examples:
       ./foldlake rebuild balance --reason "1 % bonus"
@@ -124,7 +127,7 @@ def _abort(settings: "Settings", read_model: str) -> None:
 
 
 def follow_promotion(settings: "Settings", wanted: "RunToFollow", undo: str, *, follow: bool) -> None:
-    """Start the run of a rebuild, show its stages if wanted, and say what came of it. undo: the read model of the advice to roll back."""
+    """Start the run of a rebuild, show its stages if requested, and print the outcome. undo: the read model of the advice to roll back."""
     from rich.console import Console
 
     from cli.display.comparison_display import ShownChanges

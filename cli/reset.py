@@ -36,8 +36,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
 ) -> None:
     """Build a new version of a read model that counts events from another start on; verify it, and promote it.
 
-    It has the fold of the live version, which keeps answering and is kept for a rollback. A time is that of the records in Kafka, in UTC
-    unless it says otherwise. Runs Airflow's DAG `rebuild`; the exit code is that of `./foldlake rebuild`.
+    It has the fold of the live version, which continues to serve lookups and is kept for a rollback. Times are those of the records in Kafka,
+    in UTC unless they have another offset. Runs Airflow's DAG `rebuild`; the exit code is that of `./foldlake rebuild`.
 
     Examples:
       ./foldlake reset balance --to 2026-11-01T00:00Z --dry-run
@@ -57,7 +57,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         raise typer.BadParameter("Give --to or --shift-by, one of them.")
     rule = StartRule.parse(to) if to else StartRule(shift_by=shift_by)
     if to and rule.shift_by is not None:
-        raise typer.BadParameter("Give --shift-by as an option of its own.")
+        raise typer.BadParameter("Give --shift-by as a separate option.")
     settings = Settings()
     declared(read_model, settings.declaration_folders)
     require_up(settings, (KAFKA,))

@@ -19,7 +19,7 @@ def run(
     """Make a previous version live again: within seconds for lookups, then for the lake's table.
 
     Starts a run of Airflow's DAG `rollback`. `./foldlake versions` lists the versions. If the version lacks events of the live
-    one, or a query node has not loaded it, the command waits up to a minute, then names what is lacking and changes nothing.
+    one, or a query node has not loaded it, the command waits up to a minute. It then names what is missing and changes nothing.
 
     Examples:
       ./foldlake rollback balance --reason "the bonus was wrong"

@@ -51,7 +51,7 @@ def require_up(settings: "Settings", needed: tuple[str, ...]) -> None:
                 if is_embedded
                 else "Check that it runs, and its address in the settings."
             )
-            raise NotUpError(f"{name} does not answer at {where}. {hint}")
+            raise NotUpError(f"{name} does not respond at {where}. {hint}")
 
 
 def _addresses(settings: "Settings", name: str) -> list[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""`./foldlake sql`: ask the lake's tables in SQL."""
+"""`./foldlake sql`: query the lake's tables in SQL."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -32,10 +32,10 @@ def run(
     ] = OutputFormat.TABLE,
     output: Annotated[Path | None, typer.Option(help="Write the result to this file.")] = None,
 ) -> None:
-    """Ask the lake in SQL, with DuckDB: states of read models, their history, events, and results of quality checks.
+    """Query the lake in SQL, with DuckDB: states of read models, their history, events, and results of quality checks.
 
-    Without a query, it starts DuckDB's shell, in which the tables are ready: statements end with `;`, `.help` lists further commands, and
-    `.quit` ends it. It reads files only, so that the stack need not run. docs/analysts.md has examples.
+    Without a query, it starts DuckDB's shell with the tables. Statements end with `;`, `.help` lists further commands, and `.quit` ends it.
+    It reads files only: the stack need not run. docs/analysts.md has examples.
 
     Tables: each read model (`balance`), the events of each topic (`events_balance`), declared event tables, and `_quality`. A dash in a name is
     an underscore in SQL. The commits of a table are in `<table>_history`.

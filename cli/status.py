@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")] = False,
 ) -> None:
-    """Show every process of the stack, the stream's lag, how far the stores are verified and by which engine, and since when and why the stream driver fails.
+    """Show the stack's processes, the stream's lag, how far each store is verified and by which engine, and since when and why the stream driver fails.
 
     Memory is the resident memory of a process and all its descendants. A query's error is truncated to the terminal's
     width; --json contains the whole text.

@@ -37,14 +37,14 @@ class SchemaError(FoldlakeError):
 class RegistryUnavailableError(FoldlakeError):
     """The schema registry does not respond, or does not serve the caller: a schema id can be neither resolved nor rejected.
 
-    retry_after_s: before then, the registry wants no request; 0: it has not said so.
+    retry_after_s: before then, the registry accepts no request; 0: it has named no time.
     """
 
     retry_after_s: float = 0.0
 
 
 class _NewestRefusal:
-    """Why the brokers have refused a client of this process, and when. A client that cannot authenticate repeats it: only its callback says why."""
+    """Why the brokers have refused a client of this process, and when. A client that cannot authenticate repeats it: only its callback has the reason."""
 
     text = ""
     at_s = 0.0
@@ -66,7 +66,7 @@ def refusal_hint(message: str) -> str:
 
 
 class KafkaUnavailableError(FoldlakeError):
-    """The brokers do not respond within the timeout, or refuse the request; then the message says so."""
+    """The brokers do not respond within the timeout, or refuse the request, which the message then states."""
 
     def __init__(self, message: str) -> None:
         super().__init__(f"{message}{refusal_hint(message)}")

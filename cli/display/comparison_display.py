@@ -124,7 +124,7 @@ class ShownChanges:
             self._show(airflow_run, read_model)
         except FoldlakeError as error:
             # The rebuild goes on.
-            self._console.print(f"What changes cannot be shown: {error}", style="yellow", markup=False)
+            self._console.print(f"The changes cannot be shown: {error}", style="yellow", markup=False)
 
     def _show(self, airflow_run: str, read_model: str) -> None:
         with VersionRegistry(self._settings.kafka_connection) as registry:

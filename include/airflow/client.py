@@ -80,7 +80,7 @@ class AirflowApi:
         self._credentials = {"username": user, "password": password}
         # `trust_env=False`: the user's proxy cannot reach an address of this machine.
         self._http = httpx.Client(trust_env=False, timeout=REQUEST_TIMEOUT_S)
-        # Until then, Airflow or a proxy in front of it wants no call.
+        # Until then, Airflow or a proxy in front of it accepts no call.
         self._not_before_s = 0.0
 
     def health(self) -> frozenset[str]:
@@ -219,7 +219,7 @@ class AirflowApi:
         url = f"{self._base_url}/api/v2/{path}"
         wait_s = self._not_before_s - time.monotonic()
         if wait_s > 0:
-            reason = f"it wants no call within the next {wait_s:.0f} s"
+            reason = f"it accepts no call within the next {wait_s:.0f} s"
             raise AirflowUnavailableError.because(
                 f"{method} {without_credentials(url)}", reason, HTTPStatus.TOO_MANY_REQUESTS
             )

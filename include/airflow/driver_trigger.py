@@ -24,7 +24,7 @@ POLL_INTERVAL_S = 0.5
 # A stream supervisor launches a driver within a second of the request.
 SUPERVISOR_WARNING_S = 30.0
 NO_SUPERVISOR = (
-    "The stream driver's supervisor has not answered for %.0f s: the driver may not be running. Hint: `./foldlake status` shows whether the "
+    "The stream driver's supervisor has not responded for %.0f s: the driver may not be running. Hint: `./foldlake status` shows whether the "
     "process stream-supervisor runs, and `./foldlake up` starts it."
 )
 
@@ -124,7 +124,7 @@ class StreamOperator(BaseOperator):
         if series is None or launch_failures.is_launch_requested(home):
             # Here already, because the trigger starts a second or two later.
             launch_failures.clear_request(home)
-            self.log.info("The stream driver is wanted: launch %s.", driver_launch.follow(home, follower))
+            self.log.info("The stream driver is requested: launch %s.", driver_launch.follow(home, follower))
         self.defer(trigger=DriverTrigger(follower), method_name=self.fail.__name__)
 
     def fail(self, context: Any, event: str) -> None:  # noqa: ANN401, ARG002 - Airflow's

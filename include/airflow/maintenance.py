@@ -22,7 +22,7 @@ def clean_airflow_database() -> str:
     before = cutoff(settings.retention.airflow_h, "FOLDLAKE_RETENTION_AIRFLOW_H")
     if settings.airflow.url and not settings.airflow.database_url:
         raise AirflowSkipException(
-            "The database of this Airflow is not known: set FOLDLAKE_AIRFLOW_DATABASE_URL for its scheduler, or run `airflow db clean`"
+            "The database of this Airflow is unknown: set FOLDLAKE_AIRFLOW_DATABASE_URL for its scheduler, or run `airflow db clean`"
             " there."
         )
     return _logged(clean_database(database_url(settings.home, settings.airflow), before))

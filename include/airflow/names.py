@@ -48,7 +48,7 @@ QUALITY_POOL = "quality"
 POOLS = {
     LAKE_POOL: (
         1,
-        "Jobs that write the lake's tables: one at a time, those that somebody waits for first",
+        "Jobs that write the lake's tables: one at a time, awaited ones first",
     ),
     REBUILD_POOL: (
         2,

@@ -150,7 +150,7 @@ class CheckEventTables(BaseOperator):
         for text in failures:
             post_alert(settings.quality.alert_webhook_url, {"text": text, "event_table": self._group})
         if failures:
-            raise AirflowFailException(f"{' '.join(failures)} docs/lake.md says how to build it again.")
+            raise AirflowFailException(f"{' '.join(failures)} docs/lake.md shows how to build it again.")
         if not checked:
             raise AirflowSkipException(missing or f"This run is not for {self._group}.")
         context["outlet_events"][Asset(quality_asset(self._group))].extra = checked

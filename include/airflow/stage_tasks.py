@@ -55,7 +55,7 @@ def promotion_fields(default_grace_h: float) -> dict[str, Param]:
             type=["null", "number"],
             minimum=0,
             title="At most this change in total",
-            description="Of each numeric field: the changes of all keys, added up without their signs. If it is more, approval is required. "
+            description="For each numeric field: the sum of all keys' changes, without their signs. A larger sum requires approval. "
             "Empty: no limit.",
         ),
         "no_negative": Param(

@@ -15,7 +15,7 @@ from include.kafka.record_schema import RecordSchema
 
 REKEY_REMEDY = (
     "declare `rekey=True` in the read model, under another name if it has versions already (docs/read-models.md, Another key than the "
-    "events'), or make the output of a route of yours its source (docs/routes.md)"
+    "events'), or make a route's output its source (docs/routes.md)"
 )
 # The columns of Kafka's record, which are others in the re-keyed topic.
 RECORD_COLUMNS = (KEY, PARTITION, OFFSET, TIMESTAMP)

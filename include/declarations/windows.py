@@ -96,7 +96,9 @@ class WindowLookup(Endpoint):
     @property
     def deprecation(self) -> str:
         """Why the answer of this lookup will change, if it is the array itself."""
-        return "The answer becomes an object, whose member `windows` is this array." if self.as_array else ""
+        return (
+            "The response becomes an object, whose member `windows` is this array." if self.as_array else ""
+        )
 
     def answer(self, records: Sequence[Texts]) -> str:
         """Return the JSON of the windows that have a record."""
@@ -139,7 +141,7 @@ class WindowLookup(Endpoint):
         if len(starts) > MAX_RECORDS:
             raise InvalidParameterError(
                 "range-too-long",
-                f"From {since.isoformat()} to {until.isoformat()}, {len(starts):,} windows begin; at most {MAX_RECORDS} are allowed: ask for less.",
+                f"From {since.isoformat()} to {until.isoformat()}, {len(starts):,} windows begin; at most {MAX_RECORDS} are allowed: shorten the range.",
             )
         return [self.window.key(item, start) for start in starts]
 

@@ -101,7 +101,7 @@ class RegistryRequests:
     def _send(self, request: Callable[[SchemaRegistryClient], T], registers: str) -> T:
         wait_s = self._not_before_s - time.monotonic()
         if wait_s > 0:
-            raise self._busy(f"is busy, and wants no request within the next {wait_s:.0f} s")
+            raise self._busy(f"is busy, and accepts no request within the next {wait_s:.0f} s")
         try:
             return request(self.client)
         except SchemaRegistryError as error:

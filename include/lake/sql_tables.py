@@ -78,7 +78,7 @@ def sql_tables(lake_root: str) -> list[SqlTable]:
     if "://" in lake_root.removeprefix("file://"):
         raise NoLakeError(
             f"The lake {lake_root} is not on a file system of this machine, so this command cannot list its tables: use DuckDB with an "
-            "extension for this storage, as docs/analysts.md says."
+            "extension for this storage (docs/analysts.md)."
         )
     root = Path(lake_root.removeprefix("file://"))
     folders = [path for path in _tables_in(root) if not path.name.startswith("_")]

@@ -58,7 +58,7 @@ class UncheckableError(QualityError):
         further = f"; and {mixed - len(partitions):,} more" if mixed > len(partitions) else ""
         return cls(
             f"{read_model} cannot be checked: events of {mixed:,} of {plural(keys, 'key')} are in several source partitions "
-            f"({named}{further}), so that the one offset in a record does not tell which of them it contains. "
+            f"({named}{further}), so that the one offset in a record does not determine which of them it contains. "
             f"To have it checked, {REKEY_REMEDY} (docs/quality.md, Not checked)."
         )
 

@@ -187,7 +187,7 @@ def alert_if_due(home: Path, webhook_url: SecretStr) -> str | None:
     write(home, replace(series, alerted=True))
     text = (
         f"The stream driver has failed {series.count} since {series.since}. A standby driver takes over, or it is "
-        f"launched again at growing intervals; `./foldlake status` shows when; docs/runbook.md, FoldlakeStreamDown, says what to do. "
+        f"launched again at growing intervals; `./foldlake status` shows when; docs/runbook.md, FoldlakeStreamDown, lists the remedies. "
         f"Last error: {series.last_error}"
     )
     post_alert(

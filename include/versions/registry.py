@@ -105,7 +105,7 @@ class VersionRegistry:
         try:
             if not self._append(appended) and not self._append(appended):
                 raise KafkaUnavailableError(
-                    f"Kafka did not say whether the change of {names} in the version registry was made: check "
+                    f"Kafka did not confirm the change of {names} in the version registry, which may have been made: check "
                     "that the broker is up, then read the record again."
                 )
         except KafkaException as error:

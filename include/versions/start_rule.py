@@ -99,7 +99,7 @@ def _since(consumer: Consumer, topic: str, since: datetime, log: TopicState) -> 
         )
     except KafkaException as error:
         raise KafkaUnavailableError(
-            f"Kafka did not say where {topic} was at {since} ({error}): check that the broker is up."
+            f"Kafka did not return the offsets of {topic} at {since} ({error}): check that the broker is up."
         ) from error
     # A negative offset: no record has this timestamp or a later one.
     return Offsets({f.partition: f.offset if f.offset >= 0 else log.ends.of(f.partition) for f in found})

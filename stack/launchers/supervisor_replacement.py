@@ -176,7 +176,7 @@ class NextSupervisor:
         if error:
             raise ReplacementError(error)
         if self.driver is not None and not self._is_driver_wanted():
-            LOG.info("no driver is wanted any more")
+            LOG.info("no driver is requested any more")
             self.end()
         elif not self._has_chosen:
             self._choose()

@@ -30,7 +30,7 @@ GROUPS = {
         "load": "Append the demo's purchases to the log as events.",
         "lake": "Show the Delta tables: size, history and lag.",
         "compact": "Update the Delta tables now.",
-        "sql": "Ask the Delta tables in SQL: states, history, events, results of checks.",
+        "sql": "Query the Delta tables in SQL: states, history, events, results of checks.",
     },
     "Development": {
         "new": "Write a new read model, route or emission to start from, with its test.",

@@ -109,7 +109,7 @@ def free_ports(count: int, candidates: Sequence[int] = UNASSIGNED_PORTS) -> list
     free = (port for port in random.sample(candidates, len(candidates)) if _is_free(port))
     ports = list(islice(free, count))
     if len(ports) < count:
-        message = f"Of {len(candidates)} ports, {len(ports)} are free and {count} are needed."
+        message = f"{len(ports)} of {len(candidates)} ports are free; {count} are needed."
         raise PortTakenError(message)
     return ports
 

@@ -210,7 +210,7 @@ class Supervisor:
                 return getattr(proxy.supervisor, method)(*arguments)
             except (OSError, http.client.HTTPException, xmlrpc.client.ProtocolError) as error:
                 raise SupervisorGoneError(
-                    f"supervisord does not answer on {self._socket}: {error}"
+                    f"supervisord does not respond on {self._socket}: {error}"
                 ) from error
 
     def _start(self) -> None:

@@ -19,7 +19,7 @@ def comparison_summary(home: Path, reports_base_url: str, run_id: str) -> str:
     """Return what a rebuild changes, in Markdown, or that this is not known."""
     found = report.read(home, run_id)
     if found is None:
-        return f"**It is not known what changes**: there is no comparison {run_id}."
+        return f"**The changes are unknown**: there is no comparison {run_id}."
     return markdown(found, reports_base_url)
 
 

@@ -53,7 +53,7 @@ def test_a_command_without_its_stack_says_how_to_start_it(
     result = CliRunner().invoke(app, [command.split(maxsplit=1)[0], *ARGUMENTS[command]])
 
     assert isinstance(result.exception, NotUpError), result.output
-    assert f"Kafka does not answer at 127.0.0.1:{port}" in str(result.exception)
+    assert f"Kafka does not respond at 127.0.0.1:{port}" in str(result.exception)
     assert "`./foldlake up` starts it" in str(result.exception)
     assert time.monotonic() - began_s < AT_ONCE_S
 
@@ -69,7 +69,7 @@ def test_the_lake_is_shown_without_its_stack(monkeypatch: pytest.MonkeyPatch, tm
     result = CliRunner().invoke(app, ["lake"])
 
     assert result.exit_code == 0, result.output
-    assert "events behind   unknown: Kafka does not answer" in result.output
+    assert "events behind   unknown: Kafka does not respond" in result.output
     assert "`./foldlake up` starts the stack" in " ".join(result.output.split())
     assert time.monotonic() - began_s < AT_ONCE_S
 
@@ -88,7 +88,7 @@ def test_servers_are_found_by_their_urls(name: str, variable: str, path: str, li
     (port,) = free_ports(1)
     require_up(Settings.of(**{variable: f"http://127.0.0.1:{listening}{path}"}), (name,))
 
-    with pytest.raises(NotUpError, match=f"{name} does not answer at 127.0.0.1:{port}"):
+    with pytest.raises(NotUpError, match=f"{name} does not respond at 127.0.0.1:{port}"):
         require_up(Settings.of(**{variable: f"http://127.0.0.1:{port}{path}"}), (name,))
 
 

@@ -121,7 +121,7 @@ def test_no_request_is_sent_before_retry_after(server: PlayedServer, registry: S
     with pytest.raises(RegistryUnavailableError):
         registry.schema_by_id(7)
 
-    with pytest.raises(RegistryUnavailableError, match="wants no request within") as raised:
+    with pytest.raises(RegistryUnavailableError, match="accepts no request within") as raised:
         registry.schema_by_id(7)
 
     assert len(server.requests) == 1

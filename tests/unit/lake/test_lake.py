@@ -103,7 +103,7 @@ def test_the_command_line_shows_an_event_table_whose_lag_and_rows_are_unknown() 
         "  brought up      1 s ago, Delta version 1",
         "  months          2, 2017-01 to 2017-02",
         "  appended up to  0: 9  (partition: offset)",
-        "  records behind  unknown: Kafka does not answer",
+        "  records behind  unknown: Kafka does not respond",
         "  unreadable      2 records of the topic",
         "  Delta version  when (UTC)           operation     rows",
         "  1              2026-11-21 08:40:11  append        7",

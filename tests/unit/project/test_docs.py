@@ -79,6 +79,13 @@ def test_every_link_has_a_target(page: Path) -> None:
     assert dead == []
 
 
+def test_every_test_named_in_a_page_exists() -> None:
+    named = {name for page in PAGES for name in re.findall(r"`(tests/[\w/.-]+)`", text_of(page))}
+
+    assert len(named) > 100
+    assert {name for name in named if not (CHECKOUT / name).exists()} == set()
+
+
 def test_every_page_is_linked_from_the_readme() -> None:
     reached: set[Path] = set()
     ahead = [PAGES[0]]

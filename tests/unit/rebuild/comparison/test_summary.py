@@ -52,7 +52,7 @@ def test_a_long_fold_is_cut_off() -> None:
 
 
 def test_without_a_comparison_the_approval_says_so(tmp_path: Path) -> None:
-    assert "not known what changes" in comparison_summary(tmp_path, NODE, "rebuild-balance-v2")
+    assert "changes are unknown" in comparison_summary(tmp_path, NODE, "rebuild-balance-v2")
     report.write(tmp_path, EXAMPLE)
     assert "400 of 4,003" in comparison_summary(tmp_path, NODE, "rebuild-balance-v2")
 
