@@ -16,6 +16,7 @@ IMAGES = CHECKOUT / "docs" / "images"
 DEFAULTS = Settings.of()
 # `FOLDLAKE_NODE_MAX_AGE_S` (60 s)
 VALUE = re.compile(r"`(FOLDLAKE_[A-Z0-9_]+)` \(([\d.,]+)(?: (s|minutes))?\)")
+CODE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBERS = {5: "five", 15: "fifteen"}
 COMPACTION_MIN = NUMBERS[round(DEFAULTS.lake.compaction_interval_s / 60)]
 COMMIT_S = DEFAULTS.stream.real_time_interval_s
@@ -62,11 +63,27 @@ def test_a_page_states_the_value_of_the_code(page: str, sentence: str) -> None:
 
 
 def test_the_rule_in_the_readme_is_that_of_its_module() -> None:
-    rule = re.findall(r"^```python\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    rule = CODE.findall(README.read_text(encoding="utf-8"))[0]
 
-    assert rule[0] in (CHECKOUT / "include" / "read_models" / "balance" / "model.py").read_text(
+    assert rule in (CHECKOUT / "include" / "read_models" / "balance" / "model.py").read_text(
         encoding="utf-8"
     )
+
+
+@pytest.mark.parametrize(
+    ("number", "module"),
+    [
+        (0, "tests/support/read_models_with_kind/distinct.py"),
+        (1, "tests/unit/query_api/http/requests/test_declared_endpoints.py"),
+        (2, "query_api/store/lmdb/__init__.py"),
+    ],
+)
+def test_the_code_of_contributing_is_that_of_a_tested_module(number: int, module: str) -> None:
+    block = CODE.findall((CHECKOUT / "CONTRIBUTING.md").read_text(encoding="utf-8"))[number]
+    lines = {line.strip() for line in (CHECKOUT / module).read_text(encoding="utf-8").splitlines()}
+
+    # The page leaves out templates, docstrings and the bodies of methods.
+    assert [line for one in block.splitlines() if (line := one.strip().removesuffix(" ...")) not in lines | {""}] == []
 
 
 def test_every_picture_is_shown_and_stored_once() -> None:

@@ -1,0 +1,151 @@
+"""Takes the pictures: changes a rule of the demo in a clone, wrongly and then rightly, and photographs each step."""
+
+import argparse
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from selenium.webdriver import Chrome
+
+from include.airflow.names import REBUILD_DAG
+from include.rebuild.comparison.report import report_url
+from include.settings import CHECKOUT
+from tests.support.browser.chromium import chromium
+from tests.support.pictures.airflow_pages import AirflowPages
+from tests.support.pictures.animation import WIDTH, Line, Scene, animation
+from tests.support.pictures.stack import LOOKUP, Clone, Lookups, running_clone
+from tests.support.waiting import wait_until
+
+IMAGES = CHECKOUT / "docs" / "images"
+MODEL = "balance"
+REASON = "1 % bonus on deposits of 100 or more"
+FIRST_FOLD = "sum(CASE WHEN event_type = 'FundsWithdrawn' THEN -amount ELSE amount END)"
+# Forgets that withdrawals are not deposits.
+WRONG_FOLD = "sum(CASE WHEN event_type = 'FundsWithdrawn' THEN -amount ELSE amount END + CASE WHEN amount >= 100 THEN round(amount * 0.01, 2) ELSE 0 END)"
+RIGHT_FOLD = "sum(CASE WHEN event_type = 'FundsWithdrawn' THEN -amount WHEN amount >= 100 THEN round(amount * 1.01, 2) ELSE amount END)"
+TIMEOUT_S = 1800.0
+POLL_S = 1.0
+# Airflow's page polls, and a page's plots are drawn after it has loaded.
+SETTLE_S = 3.0
+
+
+def main() -> None:
+    """Take all pictures."""
+    parser = argparse.ArgumentParser(prog="python -m tests.support.pictures", description=__doc__)
+    parser.add_argument("--output", type=Path, default=IMAGES, help="the folder of the pictures")
+    parser.add_argument("--stack", type=Path, help="a folder with `clone` and `home` of a demo that runs; default: a new one")
+    arguments = parser.parse_args()
+    with _clone(arguments.stack) as clone:
+        take(clone, arguments.output)
+
+
+@contextmanager
+def _clone(folder: Path | None) -> Iterator[Clone]:
+    if folder is None:
+        with running_clone() as clone:
+            yield clone
+    else:
+        yield Clone(folder / "clone", folder / "home")
+
+
+def take(clone: Clone, output: Path) -> None:
+    """Change the rule, and write each picture to a folder."""
+    clone.withdraw(range(1, 9), "100.00")
+    with chromium(1400, 900) as browser, chromium(WIDTH, 1000) as narrow, Lookups(clone, range(1, 500)) as lookups:
+        airflow = AirflowPages(browser, clone.settings)
+        clone.add_fold(2, WRONG_FOLD)
+        airflow.open_form(REASON)
+        _photograph(browser, output / "rebuild-form.png")
+        wrong = _rebuild(clone, {"approve": False, "max_changed_percent": 1.0})
+        airflow.open_approval(wrong)
+        _photograph(browser, output / "rebuild-thresholds.png")
+        _photograph_report(clone, narrow, wrong, output / "rebuild-changes.png")
+        clone.airflow.answer(REBUILD_DAG, wrong, "approve", "Reject")
+        _wait_for_end(clone, wrong)
+
+        new = clone.add_fold(3, RIGHT_FOLD)
+        customer = "1"
+        before = clone.balance(customer)
+        right = _rebuild(clone, {"approve": True})
+        _photograph_report(clone, narrow, right, output / "rebuild-corrected.png")
+        report = _photograph(narrow, output / "scene-report.png")
+        airflow.open_approval(right)
+        airflow.show_approve_button()
+        approval = _photograph(browser, output / "scene-approval.png")
+        airflow.approve()
+        _wait_for_end(clone, right)
+        after = clone.balance(customer)
+        airflow.open_run(right)
+        _photograph(browser, output / "rebuild-run.png")
+        command = ("rollback", MODEL, "--reason", "the bonus is cancelled")
+        printed = clone.foldlake(*command).splitlines()
+        restored = clone.balance(customer)
+    asked = f"$ curl '{LOOKUP}?customerId={customer}'"
+    scenes = [
+        Scene("Change the rule", [Line("include/read_models/balance/model.py", "note"), Line(""), Line(" folds={"), *_diff(new), Line(" },")]),
+        Scene("See what changes", report),
+        Scene("Approve", approval),
+        Scene("Lookups switch", [
+            Line(asked), *_shown(before), Line(""), Line(asked), *_shown(after), Line(""),
+            Line(f"{lookups.answered:,} lookups on two nodes meanwhile, {lookups.failed} failed", "note"),
+        ]),
+        Scene("Roll back", [
+            Line(f"$ ./foldlake {' '.join(command[:3])} \"{command[3]}\""), *(Line(line) for line in printed[-4:]), Line(""),
+            Line(asked), *_shown(restored),
+        ]),
+    ]
+    (output / "changed-rule.svg").write_text(animation(scenes), encoding="utf-8")
+    report.unlink()
+    approval.unlink()
+
+
+def _diff(new: str) -> list[Line]:
+    return [Line(f'     1: {{"amount": "{FIRST_FOLD}"}},'), *(Line(f"+    {part}", "added") for part in _wrapped(new))]
+
+
+def _wrapped(text: str, width: int = 90) -> list[str]:
+    lines = [""]
+    for word in text.split(" "):
+        if len(lines[-1]) + len(word) > width:
+            lines.append("   ")
+        lines[-1] += f"{' ' if lines[-1] else ''}{word}"
+    return lines
+
+
+def _shown(answer) -> list[Line]:
+    version = answer.headers["foldlake-version"]
+    return [Line(f"foldlake-version: {version}", "added"), Line(answer.text.strip(), "strong")]
+
+
+def _rebuild(clone: Clone, conf: dict[str, object]) -> str:
+    """Start a rebuild with the newest fold, and wait until a person is needed; return the run."""
+    run_id = clone.airflow.trigger(REBUILD_DAG, {"read_model": MODEL, "reason": REASON, **conf})
+    wait_until(lambda: _approval(clone, run_id) == "awaiting_input", "a person is needed", TIMEOUT_S, POLL_S)
+    return run_id
+
+
+def _approval(clone: Clone, run_id: str) -> str | None:
+    assert clone.airflow.run_state(REBUILD_DAG, run_id) != "failed", f"{run_id} has failed"
+    return next(task.state for task in clone.airflow.tasks(REBUILD_DAG, run_id) if task.task_id == "approve")
+
+
+def _wait_for_end(clone: Clone, run_id: str) -> None:
+    wait_until(
+        lambda: clone.airflow.run_state(REBUILD_DAG, run_id) in ("success", "failed"), "the run ends", TIMEOUT_S, POLL_S
+    )
+
+
+def _photograph_report(clone: Clone, browser: Chrome, run_id: str, path: Path) -> None:
+    browser.get(report_url(clone.node_url(), run_id))
+    _photograph(browser, path)
+
+
+def _photograph(browser: Chrome, path: Path) -> Path:
+    time.sleep(SETTLE_S)
+    browser.save_screenshot(str(path))
+    return path
+
+
+if __name__ == "__main__":
+    main()
