@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from include.nodes.node_url import DEFAULT_PORTS
 from include.nodes.peer_tls import ClientTls
+from include.observability.request_context import forwarded_headers
 
 # A request that carries this header comes from another node or from a check, and is never proxied again. Its value states
 # which node may answer: only the owner, any node that has the key, or any of those that has confirmed its partition recently.
@@ -132,7 +133,9 @@ class Peer:
             self._idle.pop().close()
 
     def _get(self, target: str, hop: str, timeout_s: float, served: ServedOffset | None) -> PeerResponse:
-        more = "" if served is None else f"{SERVED_HEADER}: {served.text}\r\n"
+        more = forwarded_headers()
+        if served is not None:
+            more += f"{SERVED_HEADER}: {served.text}\r\n"
         request = f"GET {target} HTTP/1.1\r\nHost: {self._host}\r\n{HOP_HEADER}: {hop}\r\n{more}\r\n".encode(
             "latin-1"
         )

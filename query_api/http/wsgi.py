@@ -15,6 +15,14 @@ from include.declarations.load import load_catalog
 from include.nodes.peer_tls import client_tls
 from include.nodes.peers import Hop, Peers, ServedOffset
 from include.nodes.placements import placements
+from include.observability.logs import configure_logs
+from include.observability.request_context import (
+    CURRENT,
+    GIVEN_ID_KEY,
+    REQUEST_ID_HEADER,
+    REQUEST_ID_KEY,
+    id_of,
+)
 from include.process import die_with_parent
 from include.settings import Settings
 from query_api.access.credentials import Credentials
@@ -49,7 +57,8 @@ class FastPath:
     """A WSGI application: answers plain lookups with the router, and forwards all other requests to the Flask application.
 
     is_draining: whether each response closes its connection, because another server takes over. guard: decides which requests are
-    answered; None: all are.
+    answered; None: all are. names_all: whether the answer of each request has an id; otherwise a plain lookup has one only if its
+    client sent it, or if something else needed it.
     """
 
     def __init__(
@@ -58,16 +67,20 @@ class FastPath:
         hosts: AllowedHosts,
         application: "WSGIApplication",
         guard: Guard | None = None,
+        *,
+        names_all: bool = False,
     ) -> None:
         self._reply = router.reply
         self._lookup_at = router.named.get
         self._hosts = hosts
         self._application = application
         self._guard = guard
+        self._names_all = names_all
         self.is_draining = False
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         """Answer one request."""
+        CURRENT.request = environ
         if self.is_draining:
             start_response = _adding(start_response, [CLOSE])
         if self._guard is not None:
@@ -76,7 +89,7 @@ class FastPath:
                 start_response = _adding(start_response, environ[QUOTA_KEY])
             if refused is not None:
                 status, headers, body = refused
-                start_response(f"{status} {responses.get(status, '')}", headers)
+                start_response(f"{status} {responses.get(status, '')}", _with_id(headers, environ))
                 return [body]
         lookup = self._lookup_at(environ["PATH_INFO"])
         if lookup is not None and environ["REQUEST_METHOD"] == "GET" and is_plain(environ, self._hosts):
@@ -94,14 +107,21 @@ class FastPath:
                     LOOKUP_SECONDS.observe(time.perf_counter() - started_s)
                     if CONDITION_KEY in environ:
                         status, headers, body = for_condition((status, headers, body), environ[CONDITION_KEY])
+                    if self._names_all or GIVEN_ID_KEY in environ or REQUEST_ID_KEY in environ:
+                        headers = _with_id(headers, environ)
                     start_response(HTTP_OK if status == OK else HTTP_NOT_MODIFIED, headers)
                 else:
                     accept = environ.get(ACCEPT_KEY, "")
                     status, headers, body = for_client((status, headers, body), accept, target)
-                    start_response(f"{status} {responses.get(status, '')}", headers)
+                    start_response(f"{status} {responses.get(status, '')}", _with_id(headers, environ))
                 return [body]
-        answer = self._application(environ, start_response)
+        answer = self._application(environ, _adding(start_response, _with_id([], environ)))
         return answer if self._guard is None else self._guard.while_valid(environ, answer)
+
+
+def _with_id(headers: list[tuple[str, str]], environ: "WSGIEnvironment") -> list[tuple[str, str]]:
+    """Return headers with the request's id. A new list: other responses may have the same one."""
+    return [*headers, (REQUEST_ID_HEADER, id_of(environ))]
 
 
 def _adding(start_response: "StartResponse", added: list[tuple[str, str]]) -> "StartResponse":
@@ -127,6 +147,7 @@ def application() -> FastPath:
     # An orphaned worker would keep answering on a port that another server may have taken over.
     die_with_parent()
     settings = Settings()
+    configure_logs(settings.log.format, "http worker", settings.node.name)
     hosts = AllowedHosts(settings)
     catalog = load_catalog(settings.declaration_folders)
     local = LocalLookup(settings, placements(settings))
@@ -142,7 +163,7 @@ def application() -> FastPath:
     credentials = Credentials.of(settings) if settings.auth.is_on else None
     app = create_app(settings, hosts, lookups, router, catalog, feeds, credentials)
     guard = None if credentials is None else Guard.of(settings, credentials, app, catalog, hosts)
-    return FastPath(router, hosts, app, guard)
+    return FastPath(router, hosts, app, guard, names_all=settings.node.access_log)
 
 
 def _on_stop_signal(call: Callable[[], None]) -> None:
