@@ -9,7 +9,9 @@ import socket
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -90,14 +92,25 @@ class PeerResponse:
     body: bytes
 
 
+Around = Callable[[str, Callable[[], PeerResponse]], PeerResponse]
+
+
 class Peer:
     """The client of one other node. Thread-safe.
 
     tls: of the connections to a node that is reached by TLS. free: one item for each request that may be added; shared by the clients of
-    all nodes.
+    all nodes. around: sends a request to this URL by calling the function, for example to measure it.
     """
 
-    def __init__(self, url: str, free: "deque[None] | None" = None, tls: ClientTls | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        free: "deque[None] | None" = None,
+        tls: ClientTls | None = None,
+        around: "Around | None" = None,
+    ) -> None:
+        self._around = around
+        self._url = url
         self._free = deque([None] * CONCURRENT_REQUESTS) if free is None else free
         parts = urlsplit(url)
         self._tls = (tls or ClientTls()) if parts.scheme == "https" else None
@@ -123,7 +136,8 @@ class Peer:
         except IndexError:
             raise self._refused() from None
         try:
-            return self._get(target, hop, timeout_s, served)
+            send = partial(self._get, target, hop, timeout_s, served)
+            return send() if self._around is None else self._around(self._url, send)
         finally:
             self._free.append(None)
 
@@ -231,7 +245,8 @@ def _rest_of_body(connection: socket.socket, begun: bytes, length: int) -> bytes
 class Peers:
     """The clients of all nodes, by URL. One for each HTTP worker process, check or rebuild stage."""
 
-    def __init__(self, tls: ClientTls | None = None) -> None:
+    def __init__(self, tls: ClientTls | None = None, around: Around | None = None) -> None:
+        self._around = around
         self._tls = tls or ClientTls()
         self._peers: dict[str, Peer] = {}
         self._free: deque[None] = deque([None] * CONCURRENT_REQUESTS)
@@ -242,7 +257,7 @@ class Peers:
         peer = self._peers.get(url)
         if peer is None:
             with self._adding:
-                peer = self._peers.setdefault(url, Peer(url, self._free, self._tls))
+                peer = self._peers.setdefault(url, Peer(url, self._free, self._tls, self._around))
         return peer
 
     def close(self) -> None:

@@ -18,6 +18,8 @@ GIVEN_ID_KEY = "HTTP_X_REQUEST_ID"
 # Where a request's id and trace are; no header of a client has these names.
 REQUEST_ID_KEY = "foldlake.request_id"
 TRACEPARENT_KEY = "foldlake.traceparent"
+# The path of the endpoint that a request has reached, without keys; only while requests are traced.
+ROUTE_KEY = "foldlake.route"
 MAX_CHARACTERS = 128
 # No character that ends a header, a log line or a text in JSON.
 WELL_FORMED = re.compile(rf"[A-Za-z0-9._~:/+=@-]{{1,{MAX_CHARACTERS}}}", re.ASCII)

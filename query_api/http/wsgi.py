@@ -21,6 +21,7 @@ from include.observability.request_context import (
     GIVEN_ID_KEY,
     REQUEST_ID_HEADER,
     REQUEST_ID_KEY,
+    ROUTE_KEY,
     id_of,
 )
 from include.process import die_with_parent
@@ -37,11 +38,13 @@ from query_api.http.pages.pages import for_client
 from query_api.http.request_checks import AllowedHosts, is_plain
 from query_api.lookup.local_lookup import LocalLookup
 from query_api.lookup.lookups import Lookups
-from query_api.metrics.node_metrics import LOOKUP_SECONDS
+from query_api.metrics.node_metrics import LOOKUP_SECONDS, SPANS_DROPPED
 
 if TYPE_CHECKING:
     from _typeshed import OptExcInfo
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+    from query_api.traces.request_traces import RequestTraces
 
 STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
 HTTP_OK = "200 OK"
@@ -119,6 +122,27 @@ class FastPath:
         return answer if self._guard is None else self._guard.while_valid(environ, answer)
 
 
+class TracedPath(FastPath):
+    """A fast path whose requests are traced."""
+
+    def __init__(
+        self,
+        router: LookupRouter,
+        hosts: AllowedHosts,
+        application: "WSGIApplication",
+        guard: Guard | None,
+        traces: "RequestTraces",
+    ) -> None:
+        super().__init__(router, hosts, application, guard, names_all=True)
+        self._traces = traces
+
+    def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        """Answer one request."""
+        if self._lookup_at(environ["PATH_INFO"]) is not None:
+            environ[ROUTE_KEY] = environ["PATH_INFO"]
+        return self._traces.answer(environ, start_response, super().__call__)
+
+
 def _with_id(headers: list[tuple[str, str]], environ: "WSGIEnvironment") -> list[tuple[str, str]]:
     """Return headers with the request's id. A new list: other responses may have the same one."""
     return [*headers, (REQUEST_ID_HEADER, id_of(environ))]
@@ -153,9 +177,11 @@ def application() -> FastPath:
     local = LocalLookup(settings, placements(settings))
     local.watch()
     limit_unread_answers(settings.node.http_idle_timeout_s)
-    lookups = Lookups(local, Peers(client_tls(settings)))
+    stops: list[Callable[[], None]] = []
+    traces = _request_traces(settings, stops) if settings.traces.is_on else None
+    lookups = Lookups(local, Peers(client_tls(settings), None if traces is None else traces.ask))
     feeds = ChangeFeeds(settings, local.state)
-    _on_stop_signal(feeds.stop)
+    _on_stop_signal(feeds.stop, *stops)
     rekeyed = {
         api.model.name: api.model.events_topic for api in catalog.apis if api.model.rekeyed_from is not None
     }
@@ -163,11 +189,24 @@ def application() -> FastPath:
     credentials = Credentials.of(settings) if settings.auth.is_on else None
     app = create_app(settings, hosts, lookups, router, catalog, feeds, credentials)
     guard = None if credentials is None else Guard.of(settings, credentials, app, catalog, hosts)
+    if traces is not None:
+        return TracedPath(router, hosts, app, guard, traces)
     return FastPath(router, hosts, app, guard, names_all=settings.node.access_log)
 
 
-def _on_stop_signal(call: Callable[[], None]) -> None:
-    """Have a thread call `call` when this process gets a stop signal. Only the main thread may use this.
+def _request_traces(settings: Settings, stops: list[Callable[[], None]]) -> "RequestTraces":
+    """Return the traces of requests, and add to `stops` what sends the last spans."""
+    # The library costs time and memory, and tracing is rarely on.
+    from query_api.traces.request_traces import RequestTraces  # noqa: PLC0415
+    from query_api.traces.span_export import tracer_of  # noqa: PLC0415
+
+    tracer, export = tracer_of(settings, "http worker", SPANS_DROPPED.inc)
+    stops.append(export.shutdown)
+    return RequestTraces(tracer)
+
+
+def _on_stop_signal(*calls: Callable[[], None]) -> None:
+    """Have a thread call `calls` when this process gets a stop signal. Only the main thread may use this.
 
     The server waits for open responses, and does not tell the application. It has its own handlers for these signals, so Python
     writes each signal's number to a socket instead.
@@ -175,11 +214,12 @@ def _on_stop_signal(call: Callable[[], None]) -> None:
     receiving, sending = socket.socketpair()
     sending.settimeout(0)
     signal.set_wakeup_fd(sending.detach(), warn_on_full_buffer=False)
-    threading.Thread(target=_wait, args=(receiving, call), name="stop signal", daemon=True).start()
+    threading.Thread(target=_wait, args=(receiving, calls), name="stop signal", daemon=True).start()
 
 
-def _wait(receiving: socket.socket, call: Callable[[], None]) -> None:
+def _wait(receiving: socket.socket, calls: Iterable[Callable[[], None]]) -> None:
     while numbers := receiving.recv(64):
         if STOP_SIGNALS & {signal.Signals(number) for number in numbers}:
-            call()
+            for call in calls:
+                call()
             return
