@@ -111,16 +111,14 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
 
 def _abort(settings: "Settings", read_model: str) -> None:
     """Stop the running rebuild of a read model, and say which versions are gone."""
-    import logging
-
     from include.airflow.rebuild_runs import abort_rebuild
+    from include.observability.logs import configure_logs
 
     if not read_model:
         raise typer.BadParameter(
             "--abort needs a read model. All that are rebuilt in the same run end with it."
         )
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    configure_logs(settings.log.format, "command line", text="%(message)s")
     aborted = abort_rebuild(settings, read_model)
     versions = ", ".join(f"v{number} of {name}" for name, number in aborted.versions.items())
     print(f"Aborted: {versions}. The live version was not touched.")

@@ -14,10 +14,10 @@ def run(
     Example:
       ./foldlake retire balance 1
     """
-    import logging
-
+    from include.observability.logs import configure_logs
     from include.rebuild.retirement import retire_version
     from include.settings import Settings
 
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
-    retire_version(Settings(), read_model, version)
+    settings = Settings()
+    configure_logs(settings.log.format, "command line", text="%(message)s")
+    retire_version(settings, read_model, version)

@@ -1,5 +1,6 @@
 """The HTTP server of a listener of a query node: `python -m query_api.server`. It restarts worker processes that die, and those that do not answer."""
 
+import logging
 import os
 import shutil
 import signal
@@ -19,9 +20,10 @@ from granian.server.common import AbstractServer
 from include.errors import FoldlakeError
 from include.nodes.peer_tls import health_context
 from include.nodes.placements import placements
+from include.observability.logs import configure_logs
 from include.settings import Settings
 from query_api.certificate_watch import CertificateWatch
-from query_api.http.access_log import access_log_options
+from query_api.http.access_log import log_options
 from query_api.http.limits.connections import allowed_connections
 from query_api.http.limits.worker_watchdog import Worker, WorkerWatchdog
 from query_api.http.request_checks import AllowedHosts
@@ -44,12 +46,15 @@ MAX_HEAD_BYTES = 64 * 1024
 # A worker ignores stop requests while it starts.
 STOP_TIMEOUT_S = 5
 
+log = logging.getLogger(__name__)
+
 
 def main() -> int:
     """Serve the node that the settings describe until SIGTERM or SIGINT; return the process's exit status."""
     inherited = InheritedSockets.of_environment()
     settings = Settings()
     node = settings.node
+    configure_logs(settings.log.format, "server", node.name)
     try:
         # Fail here, once: a failing worker would be restarted endlessly.
         store_directory(settings, placements(settings))
@@ -61,10 +66,10 @@ def main() -> int:
         tls_options = listener.tls_options()
         health = None if files is None else health_context(files)
     except FoldlakeError as error:
-        sys.stderr.write(f"{error}\n")
+        log.error("%s", error)  # noqa: TRY400 - operators need the message, not a traceback
         return 1
     if warning:
-        sys.stderr.write(f"WARNING: {warning}\n")
+        log.warning("%s", warning)
     metrics = _metrics_directory(settings.store_dir)
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(metrics)
     create_server = (
@@ -95,7 +100,7 @@ def main() -> int:
         websockets=False,
         process_name=f"foldlake {listener.name}",
         **tls_options,
-        **access_log_options(settings),
+        **log_options(settings),
     )
     watchdog = WorkerWatchdog(
         lambda: _processes(server.wrks),

@@ -13,6 +13,7 @@ import time
 from include.declarations.catalog import Catalog
 from include.declarations.load import read_model
 from include.errors import FoldlakeError
+from include.observability.logs import configure_logs
 from include.process import die_with_parent
 from include.rebuild.stage_progress import StageReporter
 from include.rebuild.stages.build import CATCH_UP
@@ -25,7 +26,7 @@ from include.versions.version_lock import version_lock
 from include.versions.version_record import Stage, Version
 from include.work_progress import WorkProgress
 from spark_jobs.runtime.job_progress import RecordsRead
-from spark_jobs.runtime.session import configure_logging, spark_session
+from spark_jobs.runtime.session import spark_session
 from spark_jobs.streaming.specs.folds import catch_up_spec
 from spark_jobs.streaming.stream_context import StreamContext
 from spark_jobs.streaming.supervised_query import SupervisedQuery
@@ -40,13 +41,13 @@ LOCK_WAIT_S = 60.0
 
 def main() -> int:
     """Run until the version is caught up; returns the exit status."""
-    configure_logging()
     die_with_parent()
+    settings = Settings()
+    configure_logs(settings.log.format, "catch-up")
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--read-model", required=True)
     parser.add_argument("--version", required=True, type=int)
     arguments = parser.parse_args()
-    settings = Settings()
     try:
         catch_up(settings, arguments.read_model, arguments.version)
     except FoldlakeError as error:

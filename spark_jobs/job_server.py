@@ -23,12 +23,13 @@ from pathlib import Path
 from include.errors import FoldlakeError
 from include.files import FileLockedError, file_lock
 from include.machine import available_bytes
+from include.observability.logs import configure_logs
 from include.process import GroupPriority, die_with_parent
 from include.settings import Settings
 from include.spark.job_protocol import ACCEPTED, OUTPUTS, REFUSED, JobRequest, receive_request, send_status
 from include.spark.lake_config import lake_config
 from spark_jobs.runtime.lake_job import keep_session, release_memory
-from spark_jobs.runtime.session import configure_logging, spark_session
+from spark_jobs.runtime.session import spark_session
 
 LOG = logging.getLogger("foldlake.job-server")
 # A server that ends releases its lock within seconds.
@@ -45,9 +46,9 @@ def main() -> None:
     parser.add_argument("--socket", required=True, type=Path, help="path of the Unix socket")
     parser.add_argument("--fingerprint", required=True, help="of the settings and code of the jobs")
     arguments = parser.parse_args()
-    configure_logging()
     die_with_parent()
     settings = Settings()
+    configure_logs(settings.log.format, "lake jobs")
     stack_niceness = os.getpriority(os.PRIO_PROCESS, 0) - settings.lake.niceness
     path: Path = arguments.socket
     with file_lock(path.with_suffix(".lock"), wait_s=LOCK_WAIT_S, error=_another_server):

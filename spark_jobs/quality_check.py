@@ -7,21 +7,21 @@ import sys
 
 from pyspark.sql import SparkSession
 
+from include.observability.logs import configure_logs
 from include.process import die_with_parent
 from include.quality.check import CheckRequest, CheckResult
 from include.quality.check_run import SparkReason, exit_status, parse, publish, staging_kept
 from include.settings import Settings
 from spark_jobs.quality.run import run_check
 from spark_jobs.runtime.lake_job import lake_session
-from spark_jobs.runtime.session import configure_logging
 
 
 def main() -> None:
     """Run under spark-submit."""
     request, reason = parse(sys.argv[1:])
-    configure_logging()
     die_with_parent()
     settings = Settings()
+    configure_logs(settings.log.format, "quality check")
 
     def checked() -> CheckResult:
         with lake_session("quality", settings) as spark, staging_kept(settings.home, request):

@@ -18,6 +18,7 @@ from include.kafka.log_reading import log_consumer
 from include.kafka.record_schema import RecordSchema, schema_file
 from include.kafka.schema_ids import SchemaIds
 from include.kafka.topics import Topic, admin_client, changelog, dead_letter_topic, ensure_topics
+from include.observability.logs import configure_logs
 from include.process import die_with_parent
 from include.settings import Settings
 from include.spark.stream_config import stream_config
@@ -27,7 +28,7 @@ from spark_jobs.folding.fold_fingerprint import has_exact_sums, incompatibility,
 from spark_jobs.folding.fold_query import changelog_stream
 from spark_jobs.folding.schema_cache import KnownSchemas
 from spark_jobs.routing.declared_failures import failure_checks
-from spark_jobs.runtime.session import configure_logging, lower_compiler_priority, spark_session
+from spark_jobs.runtime.session import lower_compiler_priority, spark_session
 from spark_jobs.streaming.query_set import QuerySet
 from spark_jobs.streaming.query_spec import QueryEndpoints, QuerySpec, TriggerSettings
 from spark_jobs.streaming.specs.dead_letters import dead_letter_spec
@@ -38,7 +39,7 @@ LOG = logging.getLogger("foldlake.stream")
 
 def main() -> int:
     """Run until SIGTERM; returns the exit status."""
-    configure_logging()
+    configure_logs(Settings().log.format, "stream driver")
     # As in the stream driver.
     die_with_parent()
     lower_compiler_priority()

@@ -9,12 +9,13 @@ from pyspark.sql import SparkSession
 
 from include.declarations.latency_override import stream_catalog
 from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavailableError
+from include.observability.logs import configure_logs
 from include.process import die_with_parent
 from include.settings import Settings
 from include.spark.stream_config import stream_config, stream_task_slots
 from include.stream.driver_launch import is_for_handover, is_standby, wait_for_turn
 from include.waiting import wait_for
-from spark_jobs.runtime.session import configure_logging, lower_compiler_priority, spark_session
+from spark_jobs.runtime.session import lower_compiler_priority, spark_session
 from spark_jobs.streaming.fold_transfer import FoldGiver, FoldTaker
 from spark_jobs.streaming.progress import ProgressPublisher
 from spark_jobs.streaming.query_set import QuerySet, SpecDiscovery, spec_modules
@@ -32,7 +33,7 @@ RETRY_INTERVAL_S = 2.0
 def main() -> int:
     """Run until SIGTERM; returns the exit status."""
     settings = Settings()
-    configure_logging(settings.home / "logs" / "stream.log")
+    configure_logs(settings.log.format, "stream driver", path=settings.home / "logs" / "stream.log")
     # The JVM that launched this process writes to Kafka: neither process may outlive the other.
     die_with_parent()
     lower_compiler_priority()

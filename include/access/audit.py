@@ -18,6 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from include.files import PRIVATE_FILE
+from include.observability.request_context import request_id
 
 FILE = Path("logs", "audit.log")
 MAX_BYTES = 20 * 1024 * 1024
@@ -45,8 +46,8 @@ class AuditLog:
         self._left_out = 0
 
     def record(self, action: str, who: str, **fields: object) -> str:
-        """Append a record; return the request id in it."""
-        request = uuid.uuid4().hex
+        """Append a record; return the request id in it: a new one outside a request."""
+        request = request_id() or uuid.uuid4().hex
         entry = {
             "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "action": action,

@@ -9,12 +9,15 @@ import socket
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from include.nodes.node_url import DEFAULT_PORTS
 from include.nodes.peer_tls import ClientTls
+from include.observability.request_context import forwarded_headers
 
 # A request that carries this header comes from another node or from a check, and is never proxied again. Its value states
 # which node may answer: only the owner, any node that has the key, or any of those that has confirmed its partition recently.
@@ -89,14 +92,25 @@ class PeerResponse:
     body: bytes
 
 
+Around = Callable[[str, Callable[[], PeerResponse]], PeerResponse]
+
+
 class Peer:
     """The client of one other node. Thread-safe.
 
     tls: of the connections to a node that is reached by TLS. free: one item for each request that may be added; shared by the clients of
-    all nodes.
+    all nodes. around: sends a request to this URL by calling the function, for example to measure it.
     """
 
-    def __init__(self, url: str, free: "deque[None] | None" = None, tls: ClientTls | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        free: "deque[None] | None" = None,
+        tls: ClientTls | None = None,
+        around: "Around | None" = None,
+    ) -> None:
+        self._around = around
+        self._url = url
         self._free = deque([None] * CONCURRENT_REQUESTS) if free is None else free
         parts = urlsplit(url)
         self._tls = (tls or ClientTls()) if parts.scheme == "https" else None
@@ -122,7 +136,8 @@ class Peer:
         except IndexError:
             raise self._refused() from None
         try:
-            return self._get(target, hop, timeout_s, served)
+            send = partial(self._get, target, hop, timeout_s, served)
+            return send() if self._around is None else self._around(self._url, send)
         finally:
             self._free.append(None)
 
@@ -132,7 +147,9 @@ class Peer:
             self._idle.pop().close()
 
     def _get(self, target: str, hop: str, timeout_s: float, served: ServedOffset | None) -> PeerResponse:
-        more = "" if served is None else f"{SERVED_HEADER}: {served.text}\r\n"
+        more = forwarded_headers()
+        if served is not None:
+            more += f"{SERVED_HEADER}: {served.text}\r\n"
         request = f"GET {target} HTTP/1.1\r\nHost: {self._host}\r\n{HOP_HEADER}: {hop}\r\n{more}\r\n".encode(
             "latin-1"
         )
@@ -228,7 +245,8 @@ def _rest_of_body(connection: socket.socket, begun: bytes, length: int) -> bytes
 class Peers:
     """The clients of all nodes, by URL. One for each HTTP worker process, check or rebuild stage."""
 
-    def __init__(self, tls: ClientTls | None = None) -> None:
+    def __init__(self, tls: ClientTls | None = None, around: Around | None = None) -> None:
+        self._around = around
         self._tls = tls or ClientTls()
         self._peers: dict[str, Peer] = {}
         self._free: deque[None] = deque([None] * CONCURRENT_REQUESTS)
@@ -239,7 +257,7 @@ class Peers:
         peer = self._peers.get(url)
         if peer is None:
             with self._adding:
-                peer = self._peers.setdefault(url, Peer(url, self._free, self._tls))
+                peer = self._peers.setdefault(url, Peer(url, self._free, self._tls, self._around))
         return peer
 
     def close(self) -> None:

@@ -8,7 +8,6 @@ import atexit
 import gc
 import logging
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from threading import Thread
@@ -21,6 +20,7 @@ from include.errors import (
     RegistryUnavailableError,
     UnknownReadModelError,
 )
+from include.observability.logs import configure_logs
 from include.process import die_with_parent, launcher_pid, lower_priority
 from include.quality.check import CheckRequest, CheckResult, Mode, TableMissingError, UncheckableError
 from include.quality.check_run import (
@@ -33,7 +33,6 @@ from include.quality.check_run import (
 )
 from include.replay.rules import great_expectations
 from include.settings import CheckEngine, Settings
-from include.spark.log_levels import LOG_FORMAT
 from include.versions.version_lock import VersionLockedError
 from include.words import plural
 
@@ -67,10 +66,8 @@ def main() -> None:
 def begin_program() -> Settings:
     """Prepare the process of a check or comparison: its end with its launcher, its log, its priority, its garbage."""
     die_with_parent(launcher_pid())
-    logging.Formatter.converter = time.gmtime
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
     settings = Settings()
+    configure_logs(settings.log.format, "quality check")
     lower_priority(settings.lake.niceness)
     # The program is short, and what it has imported stays until its end: to look for garbage there takes longer than it saves.
     gc.disable()

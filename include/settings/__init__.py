@@ -5,7 +5,7 @@ Times end in `_s` (seconds), `_ms` or `_h`, sizes in `_bytes` or `_mb`. `.env.ex
 """
 
 from include.settings.auth import AuthSettings
-from include.settings.choices import CheckEngine, Placement
+from include.settings.choices import CheckEngine, LogFormat, Placement
 from include.settings.groups import (
     AirflowSettings,
     LakeSettings,
@@ -18,6 +18,7 @@ from include.settings.groups import (
     TopicSettings,
 )
 from include.settings.kafka import KafkaConnection, KafkaSettings
+from include.settings.observability import LogSettings, TraceSettings
 from include.settings.registry import RegistryConnection, RegistrySettings
 from include.settings.settings import (
     CHECKOUT,
@@ -44,6 +45,8 @@ __all__ = [
     "KafkaConnection",
     "KafkaSettings",
     "LakeSettings",
+    "LogFormat",
+    "LogSettings",
     "NodeSettings",
     "NodeTlsSettings",
     "Placement",
@@ -57,6 +60,7 @@ __all__ = [
     "StreamSettings",
     "TlsSettings",
     "TopicSettings",
+    "TraceSettings",
     "folding_environment",
     "serving_environment",
     "setting_warnings",

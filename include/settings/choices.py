@@ -29,3 +29,10 @@ class CheckEngine(StrEnum):
     AUTO = "auto"
     DUCKDB = "duckdb"
     SPARK = "spark"
+
+
+class LogFormat(StrEnum):
+    """How processes write their logs. TEXT: a line of text for each message. JSON: a JSON object on a line."""
+
+    TEXT = "text"
+    JSON = "json"

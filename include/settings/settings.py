@@ -28,6 +28,7 @@ from include.settings.groups import (
     TopicSettings,
 )
 from include.settings.kafka import KafkaConnection, KafkaSettings, kafka_secrets_path
+from include.settings.observability import LogSettings, TraceSettings
 from include.settings.registry import RegistrySettings
 from include.settings.systems import require_systems, system_folder, systems_of_home
 from include.settings.tls import NodeTlsSettings, TlsSettings
@@ -39,10 +40,10 @@ CHECKOUT = Path(__file__).resolve().parent.parent.parent
 class Settings(BaseSettings):
     """The settings at one time, immutable. Values passed by variable (`kafka_port=9092`) override the environment and `.env`.
 
-    home: where all state lives. tools: the prepared environments, jars and servers. maven_mirror: base URL of a Maven
-    repository used instead of Maven Central. query_ports: one embedded query node for each. systems: names of the systems in
-    demo/systems that are enabled, beside those that `./foldlake systems` has enabled. read_models_dir: a folder with additional read models. checkpoint_dir: root of the checkpoints; empty for a folder in the home. pseudonym_key: the key of the hashes
-    that replace personal values in the outputs of routes; empty for a random one in the home.
+    home: where all state lives. tools: the prepared environments, jars and servers. maven_mirror: base URL of a Maven repository used instead of Maven
+    Central. query_ports: one embedded query node for each. systems: names of the systems in demo/systems that are enabled, beside those that
+    `./foldlake systems` has enabled. read_models_dir: a folder with additional read models. checkpoint_dir: root of the checkpoints; empty for a
+    folder in the home. pseudonym_key: the key of the hashes that replace personal values in the outputs of routes; empty for a random one in the home.
     """
 
     model_config = SettingsConfigDict(
@@ -71,6 +72,8 @@ class Settings(BaseSettings):
     auth: AuthSettings = AuthSettings()
     tls: TlsSettings = TlsSettings()
     node_tls: NodeTlsSettings = NodeTlsSettings()
+    log: LogSettings = LogSettings()
+    traces: TraceSettings = TraceSettings()
 
     def __init__(self, **values: Any) -> None:  # noqa: ANN401 - of any variable
         """Read and validate all values; raises SettingsError with the variables that are wrong."""
@@ -239,8 +242,7 @@ def _explained(error: ValidationError) -> str:
         names = [str(part) for part in one["loc"]]
         location = (names[0], names[1]) if len(names) > 1 else ("", names[0])
         problem = f"{one['msg'].removeprefix('Value error, ').removesuffix('.')}."
-        # The message about a whole group names its variables.
-        is_group = location[0] == "" and location not in variables
+        is_group = location[0] == "" and location not in variables  # its message names its variables
         found.append(problem if is_group else f"{variables.get(location, '.'.join(names))}: {problem}")
     return " ".join(
         [*found, "Correct it in the environment or in `.env`: .env.example describes each setting."]
@@ -266,7 +268,7 @@ def serving_environment(settings: Settings) -> dict[str, str]:
 NODE_SETTINGS = frozenset(
     f"{PREFIX}{variable.upper()}"
     for variable, (group, field) in VARIABLES.items()
-    if group in {"node", "auth", "tls", "node_tls"} or (group == "" and field == "query_ports")
+    if group in {"node", "auth", "tls", "node_tls", "traces"} or (group == "" and field == "query_ports")
 )
 
 

@@ -1,4 +1,4 @@
-"""The access log of a node's HTTP server, if it is enabled: a JSON object for each request, as a log appender writes it.
+"""The log of a node's HTTP server, and its access log, if it is enabled: a JSON object for each request, as a log appender writes it.
 
 The fields are those of the logger `browser-actions` of the system `logs`, whose routes read it once it is shipped (docs/logs.md).
 """
@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from include.observability.logs import log_formatter
+from include.observability.request_context import request_id
 from include.settings import Settings
 from include.stream.pseudonym_key import pseudonym_key
 
@@ -59,30 +61,43 @@ class AccessLogFormatter(logging.Formatter):
                 "browser_hash": digest[:HASH_CHARACTERS],
                 "action": request.get("path"),
                 "status": request.get("status"),
+                "request_id": request_id(),
             }
         )
 
 
-def access_log_options(settings: Settings) -> dict[str, Any]:
-    """Return the options of granian's server that write the access log; none if it is not enabled."""
+def log_options(settings: Settings) -> dict[str, Any]:
+    """Return the options of granian's server that write its log, and the access log if that is enabled."""
+    logs: dict[str, Any] = {
+        "version": 1,
+        # The application of a worker configures its own log.
+        "disable_existing_loggers": False,
+        "formatters": {
+            "log": {
+                "()": log_formatter,
+                "log_format": settings.log.format,
+                "role": "server",
+                "node": settings.node.name,
+            }
+        },
+        "handlers": {"log": {"class": "logging.StreamHandler", "formatter": "log"}},
+        "loggers": {"_granian": {"handlers": ["log"], "level": "INFO", "propagate": False}},
+    }
+    options: dict[str, Any] = {"log_dictconfig": logs}
     if not settings.node.access_log:
-        return {}
+        return options
     path = access_log_path(settings)
     path.parent.mkdir(parents=True, exist_ok=True)
-    formatter = {"()": AccessLogFormatter, "node": settings.node.name, "key": pseudonym_key(settings)}
-    # Of all workers: each line is one write to the end of the file.
-    handler = {"class": "logging.FileHandler", "filename": str(path), "formatter": "access"}
-    console = {"class": "logging.StreamHandler", "stream": "ext://sys.stdout"}
-    return {
-        "log_access": True,
-        "log_access_format": FORMAT,
-        "log_dictconfig": {
-            "version": 1,
-            "formatters": {"access": formatter},
-            "handlers": {"access": handler, "console": console},
-            "loggers": {
-                "_granian": {"handlers": ["console"], "level": "INFO", "propagate": False},
-                "granian.access": {"handlers": ["access"], "level": "INFO", "propagate": False},
-            },
-        },
+    logs["formatters"]["access"] = {
+        "()": AccessLogFormatter,
+        "node": settings.node.name,
+        "key": pseudonym_key(settings),
     }
+    # Of all workers: each line is one write to the end of the file.
+    logs["handlers"]["access"] = {
+        "class": "logging.FileHandler",
+        "filename": str(path),
+        "formatter": "access",
+    }
+    logs["loggers"]["granian.access"] = {"handlers": ["access"], "level": "INFO", "propagate": False}
+    return options | {"log_access": True, "log_access_format": FORMAT}

@@ -8,6 +8,7 @@ from werkzeug.exceptions import HTTPException
 
 from include.access.audit import AuditLog
 from include.declarations.catalog import Catalog
+from include.observability.request_context import ROUTE_KEY
 from include.settings import Settings
 from query_api.access.credentials import Credentials
 from query_api.changes.change_feeds import ChangeFeeds
@@ -56,6 +57,8 @@ def create_app(
     app = Flask("foldlake", static_folder=None)
     # A key may contain any characters, consecutive slashes included.
     app.url_map.merge_slashes = False
+    if settings.traces.is_on:
+        app.before_request(_note_route)
     app.before_request(lambda: check_request(request.environ, hosts))
     app.register_blueprint(lookup_blueprint(router, lookups.local))
     app.register_blueprint(endpoint_blueprint(lookups, catalog.endpoints))
@@ -87,6 +90,11 @@ def create_app(
     app.after_request(lambda response: compress(response, request))
     _register_errors(app, settings.node.name)
     return app
+
+
+def _note_route() -> None:
+    if request.url_rule is not None:
+        request.environ[ROUTE_KEY] = request.url_rule.rule
 
 
 def _register_errors(app: Flask, node_name: str) -> None:

@@ -3,6 +3,7 @@
 from http import HTTPStatus
 
 from include.nodes.peers import REASON_HEADER
+from include.observability.request_context import request_id
 from query_api.http.answers import CACHE_CONTROL, NODE_HEADER, Reply, age_headers
 from query_api.http.json_text import dumps
 from query_api.http.problem_kinds import is_kind, page_of
@@ -48,6 +49,8 @@ def problem_reply(problem: ProblemError) -> Reply:
         "page": page_of(problem.slug),
         **problem.extra,
     }
+    if known := request_id():
+        body["requestId"] = known
     # Without it, caches may keep a 404, a 405 or a 410 for as long as they like (RFC 9110, section 15.1).
     headers = [("Content-Type", MEDIA_TYPE), CACHE_CONTROL]
     if problem.retry_after_s is not None:

@@ -8,6 +8,7 @@ import signal
 import sys
 
 from include.errors import FoldlakeError
+from include.observability.logs import configure_logs
 from include.process import is_held, is_replaced, report_ready
 from include.settings import Settings
 from query_api.materializer.node_materializer import Materializer
@@ -20,11 +21,12 @@ log = logging.getLogger(__name__)
 
 def main() -> int:
     """Run the materializer of the node that the settings describe."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(threadName)s %(message)s")
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     waits = is_held()
     try:
-        materializer = Materializer(Settings(), is_replaced=is_replaced)
+        settings = Settings()
+        configure_logs(settings.log.format, "materializer", settings.node.name)
+        materializer = Materializer(settings, is_replaced=is_replaced)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: materializer.stop())
         materializer.observe()

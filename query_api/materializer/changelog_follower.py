@@ -45,7 +45,7 @@ class OffsetLostError(Exception):
 
 
 class ChangelogFollower:
-    """Applies the changelog of the target partitions to a store. One thread runs it; other threads may query it."""
+    """Applies the changelog of the target partitions to a store. One thread runs it. on_stored: see ChangelogBatch."""
 
     def __init__(
         self,
@@ -72,6 +72,7 @@ class ChangelogFollower:
         self._registry = registry
         self._release_grace_s = release_grace_s
         self._on_change = on_change
+        self.on_stored: Callable[[list[tuple[Position, int]]], None] | None = None
         self._stopping = threading.Event()
         self._max_key_bytes = store.max_key_bytes
         self._schemas = store.schemas()
@@ -202,7 +203,7 @@ class ChangelogFollower:
 
     def _apply(self, messages: list[Message]) -> None:
         """Commit a batch: records, positions and new schemas in one transaction."""
-        batch, offsets = ChangelogBatch(), self._reader.offsets
+        batch, offsets = ChangelogBatch(self.on_stored), self._reader.offsets
         for partition, offset, message in self._reader.records(messages):
             self._add(message, partition, offset, batch)
         now = Moment.now()
@@ -213,6 +214,7 @@ class ChangelogFollower:
         }
         if positions:
             self._commit(batch.changes, positions)
+            batch.committed()
         for partition, position in positions.items():
             self._followed[partition].advance(position, batch.first.get(partition))
         self._update_ready(self._reader.at_end)
@@ -238,7 +240,7 @@ class ChangelogFollower:
             self._skip_bad(message, str(error))
             return
         if position is not None:
-            batch.note_folded(partition, position)
+            batch.note_folded(partition, position, message)
             if self._removed.is_repetition(key, position.event_count, is_removal=value is None):
                 return
         event_count = position.event_count if position is not None and value is not None else 0

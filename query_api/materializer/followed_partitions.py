@@ -6,8 +6,10 @@ A partition has a position, may be ready for lookups, and its end was confirmed 
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+
+from confluent_kafka import Message
 
 from include.boot_clock import Moment, boot_id
 from include.position import Offsets, Position, supersedes
@@ -19,6 +21,7 @@ from query_api.store.base import Change, ChangelogPosition
 MAX_KEYS = 200_000
 # How often a node looks whether other nodes have written: a lookup with a bound waits for so long, in addition.
 REFRESH_INTERVAL_S = 0.1
+OnStored = Callable[[list[tuple[Position, int]]], None]
 
 
 class ChangelogBatch:
@@ -26,18 +29,28 @@ class ChangelogBatch:
 
     newest_folded: partition -> source partition -> newest source offset in the batch.
     first: partition -> position of the first record of the batch.
+    on_stored: called by `committed` with position and time in Kafka (ms) of each state record; None if nobody traces them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_stored: OnStored | None = None) -> None:
+        self._on_stored = on_stored
+        self._records: list[tuple[Position, int]] = []
         self.changes: dict[int, list[Change]] = {}
         self.newest_folded: dict[int, dict[int, int]] = {}
         self.first: dict[int, Position] = {}
 
-    def note_folded(self, partition: int, newest: Position) -> None:
-        """Note that the changelog contains the events of a source partition up to this one."""
+    def note_folded(self, partition: int, newest: Position, message: Message) -> None:
+        """Note that the changelog contains the events of a source partition up to this one, by this message."""
+        if self._on_stored is not None:
+            self._records.append((newest, message.timestamp()[1]))
         self.first.setdefault(partition, newest)
         offsets = self.newest_folded.setdefault(partition, {})
         offsets[newest.partition] = max(newest.offset, offsets.get(newest.partition, -1))
+
+    def committed(self) -> None:
+        """Tell that the batch is in the store."""
+        if self._on_stored is not None and self._records:
+            self._on_stored(self._records)
 
     def position(
         self, partition: int, next_offset: int, before: ChangelogPosition, as_of: Moment

@@ -9,6 +9,8 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 from include.boot_clock import Moment
 from include.declarations.load import load_catalog
@@ -38,6 +40,9 @@ from query_api.materializer.version_follower import VersionFollower, VersionRefe
 from query_api.materializer.version_followers import Key, VersionFollowers
 from query_api.materializer.watched_threads import WatchedThreads
 from query_api.store.backends import store_directory
+
+if TYPE_CHECKING:
+    from query_api.traces.fold_traces import FoldTraces
 
 OBSERVE_INTERVAL_S = 1.0
 HEARTBEAT_S = 1.0
@@ -76,6 +81,7 @@ class Materializer:
         )
         self._registry_watch = RegistryWatch(settings.kafka_connection, self._observe_now.set)
         self._keys = KeyFollower.of_node(settings)
+        self._fold_traces = self._traces_of_folds() if settings.traces.is_on else None
         self._fold_watch = FoldWatch(
             self._observer.fold_progress,
             float(settings.stream.real_time_interval_s),
@@ -133,6 +139,8 @@ class Materializer:
         }
         if self._keys is not None:
             turns["keys"] = self._keys.run_once
+        if self._fold_traces is not None:
+            turns["traces"] = self._fold_traces.run_once
         self._threads.start(turns)
         try:
             while not self._is_stop_requested:
@@ -270,9 +278,18 @@ class Materializer:
                 if state.is_ready
             },
             on_change=self._changed.set,
+            on_stored=None
+            if self._fold_traces is None
+            else partial(self._fold_traces.stored, (reference.model, reference.number)),
         )
         follower.start()
         return follower
+
+    def _traces_of_folds(self) -> "FoldTraces":
+        # The library costs memory, and tracing is rarely on.
+        from query_api.traces.fold_traces import FoldTraces  # noqa: PLC0415
+
+        return FoldTraces.of_node(self._settings, lambda: self._published)
 
     def _forget(self, key: Key) -> None:
         self._previous = self._previous.without_partitions(key)

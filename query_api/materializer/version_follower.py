@@ -24,7 +24,7 @@ from query_api.errors import (
 )
 from query_api.history.latencies import Arrival
 from query_api.materializer.changelog_follower import ChangelogFollower
-from query_api.materializer.followed_partitions import REFRESH_INTERVAL_S, SharedPartitions
+from query_api.materializer.followed_partitions import REFRESH_INTERVAL_S, OnStored, SharedPartitions
 from query_api.materializer.peer_copy import PeerCopy
 from query_api.store.background_check import BackgroundCheck
 from query_api.store.base import Binding, StoreWriter
@@ -71,6 +71,7 @@ class VersionFollower(threading.Thread):
         *,
         previously_ready: Mapping[int, Moment],
         on_change: Callable[[], None],
+        on_stored: OnStored | None = None,
     ) -> None:
         super().__init__(name=f"{reference.model}.v{reference.number}", daemon=True)
         self.reference = reference
@@ -81,7 +82,7 @@ class VersionFollower(threading.Thread):
         is_shared = directory.is_shared(reference.model)
         self._shared = SharedPartitions(previously_ready) if is_shared else None
         self._next_refresh_s = 0.0
-        self._on_change = on_change
+        self._on_change, self._on_stored = on_change, on_stored
         self._stopping = threading.Event()
         self._is_discarded = False
         self._target: frozenset[int] = frozenset()
@@ -221,6 +222,7 @@ class VersionFollower(threading.Thread):
                 previously_ready=previously_ready,
                 on_change=self._on_change,
             )
+            follower.on_stored = self._on_stored
             follower.set_target(self._target)
             self._follower = follower
             self._on_change()

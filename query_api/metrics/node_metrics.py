@@ -28,6 +28,9 @@ COMMANDS = Counter("foldlake_commands", "Commands by outcome.", ["command", "out
 CHANGE_STREAMS = Gauge(
     "foldlake_change_streams", "Open streams of changes.", ["read_model"], multiprocess_mode="livesum"
 )
+SPANS_DROPPED = Counter(
+    "foldlake_spans_dropped", "Spans of requests that the collector of traces did not take."
+)
 LOOKUP_SECONDS = Histogram(
     "foldlake_lookup_seconds",
     "Server-side duration of a named lookup.",

@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from include.errors import FoldlakeError
+from include.observability.logs import configure_logs
 from include.process import die_with_parent
 from include.settings import Settings
 from include.spark.lake_config import lake_config
-from spark_jobs.runtime.session import configure_logging, spark_session
+from spark_jobs.runtime.session import spark_session
 
 _kept: list[SparkSession] = []
 LOG = logging.getLogger("foldlake.lake")
@@ -56,9 +57,9 @@ def _forget_tables(spark: SparkSession) -> None:
 
 def run_lake_job(name: str, job: Callable[[SparkSession, Settings], None]) -> None:
     """Run a job under spark-submit. A FoldlakeError ends the process with status 1 and its message as one log line."""
-    configure_logging()
     die_with_parent()
     settings = Settings()
+    configure_logs(settings.log.format, "lake jobs")
     try:
         with lake_session(name, settings) as spark:
             job(spark, settings)

@@ -1,23 +1,17 @@
-"""The log and the Spark session of every application."""
+"""The Spark session of every application."""
 
-import logging
 import os
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from include.process import lower_threads
-from include.spark.log_levels import LOG_FORMAT
 from spark_jobs.runtime.early_start import await_gateway
 
-LOG_FILE_BYTES = 10 * 1024 * 1024
-LOG_FILES = 3
 # Where PySpark finds the JVM's functions.
 FUNCTIONS = "org.apache.spark.sql.functions"
 # For queries of few rows. Generating and compiling their code takes longer than running them, and adapting a plan to what its stages have
@@ -33,21 +27,6 @@ ONE_TASK = {"spark.sql.shuffle.partitions": "1"}
 # The thread that compiles hot methods for the second time, and its nice value: a start needs both cores, and it took a third of the processor time until
 # the first fold. With 5, that came after 10.3 instead of 12.6 s on a busy machine. With 10, tasks took twice the time for a backlog, in code that was not compiled.
 C2_THREADS, C2_NICENESS = "C2 CompilerThre", 5
-
-
-def configure_logging(path: Path | None = None) -> None:
-    """Log to standard error, and also to a file if a path is given.
-
-    Under Airflow, standard error goes to the task's log, together with Spark's own messages; the file contains only those of Foldlake.
-    """
-    logging.Formatter.converter = time.gmtime
-    handlers: list[logging.Handler] = [logging.StreamHandler()]
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handlers.append(RotatingFileHandler(path, maxBytes=LOG_FILE_BYTES, backupCount=LOG_FILES))
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, handlers=handlers)
-    for chatty in ("py4j", "httpx"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
 def spark_session(

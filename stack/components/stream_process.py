@@ -11,6 +11,7 @@ import sys
 from include.airflow.client import AirflowApi
 from include.errors import FoldlakeError
 from include.files import FileLock, FileLockedError
+from include.observability.logs import configure_logs
 from include.process import DESCRIPTION, is_held, report_ready
 from include.settings import Settings
 from include.stream import driver_configuration
@@ -26,9 +27,7 @@ def main() -> int:
     """Keep the driver of this home until SIGTERM, or until another stream supervisor has replaced this one; return the exit status."""
     # The requested configuration has the settings of `.env`.
     settings = Settings.of()
-    logging.basicConfig(
-        stream=sys.stdout, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    configure_logs(settings.log.format, "stream supervisor")
     reports = is_held()
     lock = FileLock(lock_path(settings.home))
     try:

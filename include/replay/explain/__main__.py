@@ -17,6 +17,7 @@ from include.declarations.load import read_model
 from include.declarations.read_model import ReadModel
 from include.errors import FoldlakeError
 from include.files import PRIVATE_FILE, write_atomically
+from include.observability.logs import configure_logs
 from include.process import die_with_parent
 from include.replay.explain.key_log import TableKeyLog, read_key_log
 from include.replay.explain.served_state import ServedState, ServedStateLookup
@@ -42,12 +43,11 @@ class WithoutOptional:
 
 def main() -> None:
     """Run with the arguments of the Spark job (ExplainArguments), which replaces this process where Spark must explain."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("httpx").setLevel(logging.WARNING)
     die_with_parent()
+    settings = Settings()
+    configure_logs(settings.log.format, "explanation")
     sys.meta_path.insert(0, WithoutOptional())
     given = ExplainArguments.parse(__doc__)
-    settings = Settings()
     try:
         found = _explained(settings, given).to_json()
     except (NotTranslatedError, duckdb.Error) as error:

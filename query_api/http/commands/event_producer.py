@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavailableError, note_refusal
 from include.kafka.events import Event, EventSerializer, event_key
 from include.kafka.schema_registry import SchemaRegistry
+from include.observability.request_context import record_headers
 from include.settings import Settings
 from query_api.errors import OutcomeUnknownError
 from query_api.lookup.routing import partition_of
@@ -98,7 +99,9 @@ class EventProducer:
             self._require_leader(producer, key, deadline - time.monotonic() - self._record_timeout_s)
         delivery = Delivery()
         try:
-            producer.produce(self._topic, key=key, value=value, on_delivery=delivery.report)
+            producer.produce(
+                self._topic, key=key, value=value, headers=record_headers(), on_delivery=delivery.report
+            )
         except (BufferError, KafkaException) as error:
             self._drop(producer)
             raise self._nothing_written(f"The event cannot be sent ({error})") from error

@@ -57,6 +57,10 @@ def problem() -> Schema:
             "format": "uri-reference",
             "description": "Page about the kind of problem.",
         },
+        "requestId": {
+            "type": "string",
+            "description": "Of the request, also in logs: the header X-Request-Id.",
+        },
         "advice": TEXT,
         "reasons": {"type": "array", "items": TEXT},
         "errors": {

@@ -20,6 +20,7 @@ OPENAPI = "3.1.1"
 ABOUT = """Every node serves the whole API. Exact decimals are JSON numbers that keep their scale (`5.00`): parse them as decimals.
 
 Every error is `application/problem+json` (RFC 9457): programs can rely on `type`, and `page` describes the kind of problem.
+A request may have an id in `X-Request-Id`. Its answer has the same one, and so have the nodes' logs. A problem always has an id, as `requestId`.
 A deprecated path, parameter or member works for at least two minor versions after the release that deprecates it."""
 
 

@@ -12,6 +12,7 @@ from flask import Request, Response
 from include.errors import SettingsError
 from include.nodes.node_url import HOST, normal_host
 from include.nodes.peers import AS_OF_HEADER, LAG_HEADER, REASON_HEADER, VERSION_HEADER
+from include.observability.request_context import REQUEST_ID_HEADER, TRACEPARENT
 from query_api.http.answers import NODE_HEADER, POSITION_HEADER
 
 if TYPE_CHECKING:
@@ -22,10 +23,10 @@ ORIGIN = re.compile(rf"https?://{HOST}(?::[0-9]{{1,5}})?", re.ASCII)
 ORIGIN_KEY = "HTTP_ORIGIN"
 PREFLIGHT_KEY = "HTTP_ACCESS_CONTROL_REQUEST_METHOD"
 # Headers that a script may send, and those that it may read, beside the ones that are always allowed.
-SENT = ("Authorization", "Content-Type", "If-None-Match", "Last-Event-ID")
+SENT = ("Authorization", "Content-Type", "If-None-Match", "Last-Event-ID", REQUEST_ID_HEADER, TRACEPARENT)
 READ = (
     *(VERSION_HEADER, POSITION_HEADER, NODE_HEADER, "Foldlake-Role", AS_OF_HEADER, LAG_HEADER, REASON_HEADER),
-    *("ETag", "Location", "Retry-After", "WWW-Authenticate"),
+    *("ETag", "Location", "Retry-After", "WWW-Authenticate", REQUEST_ID_HEADER),
 )
 PREFLIGHT_MAX_AGE_S = 600
 

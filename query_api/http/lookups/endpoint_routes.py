@@ -15,6 +15,7 @@ from include.declarations.kinds.endpoint import (
 )
 from include.declarations.read_model import ReadModel
 from include.kafka.wire_format import key_fault
+from include.observability.request_context import in_this_request
 from query_api.http.answers import combined_headers
 from query_api.http.lookups.record_texts import RecordTexts
 from query_api.http.problem_kinds import is_kind
@@ -67,7 +68,7 @@ def _view(
                 raise ProblemError(400, "invalid-key", f"The key {key.decode(errors='replace')!r} {fault}.")
         # Once: a promotion in between must not mix two versions.
         version = records.live_version()
-        found = tuple(pool.map(partial(records.texts, version=version), keys))
+        found = tuple(pool.map(in_this_request(partial(records.texts, version=version)), keys))
         return Response(
             endpoint.answer([one.texts for one in found]),
             content_type="application/json",

@@ -9,12 +9,20 @@ import pytest
 
 from include.settings import Settings
 from stack.lifecycle import start
+from tests.support.http.otlp_receiver import OtlpReceiver, otlp_receiver
 from tests.support.temporary_stack import SHORT_COMMITS, sharing_servers
 from tests.support.unsupervised_driver import SharedDriver
 
 
 @pytest.fixture(scope="package")
-def settings(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Settings]:
+def collector() -> Iterator[OtlpReceiver]:
+    """A collector of traces."""
+    with otlp_receiver() as receiver:
+        yield receiver
+
+
+@pytest.fixture(scope="package")
+def settings(servers: Settings, keep_home: Callable[[], bool], collector: OtlpReceiver) -> Iterator[Settings]:
     """Settings of a home with the declarations of demo/systems/orders, whose nodes run."""
     with sharing_servers(
         servers,
@@ -24,6 +32,9 @@ def settings(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Setti
         **SHORT_COMMITS,
         systems=("orders",),
         placements=("order-location=redis",),
+        traces_url=collector.url,
+        # Only requests whose clients want it are traced.
+        traces_sample_ratio=0.0,
     ) as home:
         start(home, ("redis", "query_nodes"))
         yield home

@@ -11,7 +11,7 @@ from tests.support.node_stack import NodeStack, node_stack
 @pytest.fixture(scope="package")
 def running_nodes(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[NodeStack]:
     """Two nodes with the balances of some customers."""
-    with node_stack(servers, keep_home, customers=200) as nodes:
+    with node_stack(servers, keep_home, customers=200, node_access_log=True) as nodes:
         yield nodes
 
 

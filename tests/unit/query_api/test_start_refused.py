@@ -21,10 +21,10 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 
 @pytest.mark.usefixtures("settings")
-def test_the_server_of_a_node_on_every_address_without_a_url(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_server_of_a_node_on_every_address_without_a_url(caplog: pytest.LogCaptureFixture) -> None:
     assert server.main() == 1
 
-    assert "FOLDLAKE_NODE_BIND is '0.0.0.0' and FOLDLAKE_NODE_URL is empty" in capsys.readouterr().err
+    assert "FOLDLAKE_NODE_BIND is '0.0.0.0' and FOLDLAKE_NODE_URL is empty" in caplog.text
 
 
 def test_the_materializer_of_a_node_on_every_address_without_a_url(settings: Settings) -> None:
@@ -47,13 +47,13 @@ def test_the_embedded_nodes_have_the_host_of_the_url_and_their_own_port(settings
 
 @pytest.mark.usefixtures("settings")
 def test_the_server_of_an_open_node_without_authentication(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("FOLDLAKE_NODE_URL", "http://node.example:5051")
 
     assert server.main() == 1
 
-    error = capsys.readouterr().err
+    error = caplog.text
     assert "FOLDLAKE_NODE_BIND is '0.0.0.0' and FOLDLAKE_AUTH is none" in error
     assert "FOLDLAKE_AUTH=keys" in error
 

@@ -125,6 +125,7 @@ class Node:
         self.app = create_app(settings, hosts, lookups, router, catalog, feeds, credentials)
         guard = None if credentials is None else Guard.of(settings, credentials, self.app, catalog, hosts)
         self.flask: FlaskClient = self.app.test_client()
+        self.router, self.hosts = router, hosts
         self.fast = Client(FastPath(router, hosts, self.app.wsgi_app, guard))
 
     def beat(self) -> None:

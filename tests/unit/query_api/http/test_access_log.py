@@ -4,8 +4,9 @@ import json
 import logging
 from pathlib import Path
 
+from include.observability.request_context import CURRENT, GIVEN_ID_KEY
 from include.settings import Settings
-from query_api.http.access_log import AGENT, AccessLogFormatter, access_log_options
+from query_api.http.access_log import AGENT, AccessLogFormatter, log_options
 
 
 def line(agent: str, address: str = "192.0.2.7", key: bytes = b"key") -> dict[str, object]:
@@ -42,6 +43,14 @@ def test_a_browser_has_one_hash_and_nobody_knows_it_without_the_key() -> None:
     assert not any("192.0.2" in json.dumps(found) for found in hashes)
 
 
+def test_a_line_has_the_id_of_its_request() -> None:
+    CURRENT.request = {GIVEN_ID_KEY: "one"}
+    try:
+        assert line("agent")["request_id"] == "one"
+    finally:
+        CURRENT.request = None
+
+
 def test_there_is_no_access_log_unless_it_is_enabled(tmp_path: Path) -> None:
-    assert access_log_options(Settings.of(home=tmp_path)) == {}
-    assert access_log_options(Settings.of(home=tmp_path, node_access_log=True))["log_access"] is True
+    assert "log_access" not in log_options(Settings.of(home=tmp_path))
+    assert log_options(Settings.of(home=tmp_path, node_access_log=True))["log_access"] is True

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from include.nodes.peers import LAG_HEADER
+from include.observability.request_context import REQUEST_ID_HEADER
 from include.settings import Settings
 from query_api.metrics.node_metrics import LOOKUP_SECONDS
 from tests.unit.query_api.http.parcels import ANSWER, Node, parcels_settings
@@ -61,11 +62,16 @@ def test_fast_path_answers_the_lookup_in_the_plain_form(node: Node) -> None:
     ],
 )
 def test_fast_path_and_flask_give_the_same_answer(node: Node, query: str, status: int) -> None:
-    fast, flask = (client.get(f"/api/parcels.getPlace?{query}") for client in (node.fast, node.flask))
+    fast, flask = (
+        client.get(f"/api/parcels.getPlace?{query}", headers={REQUEST_ID_HEADER: "one"})
+        for client in (node.fast, node.flask)
+    )
 
     assert fast.status_code == flask.status_code == status
     assert fast.text == flask.text
-    varying = {"Content-Length": "", LAG_HEADER: ""}
+    # The fast path adds the id to the answers of both.
+    assert fast.headers[REQUEST_ID_HEADER] == "one"
+    varying = {"Content-Length": "", LAG_HEADER: "", REQUEST_ID_HEADER: ""}
     assert {**fast.headers, **varying} == {**flask.headers, **varying}
     assert (LAG_HEADER in fast.headers) == (LAG_HEADER in flask.headers) == (status in {200, 404})
 

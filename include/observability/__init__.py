@@ -1,0 +1,1 @@
+"""What identifies a request in logs and traces, and the logs of all processes."""
