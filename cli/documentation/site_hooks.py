@@ -17,7 +17,11 @@ from mkdocs.structure.pages import Page
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 DOCS = CHECKOUT / "docs"
-DECISIONS = DOCS / "decisions"
+# Folders that pages link to: each has a list of its pages on the site. Their titles, and what their pages are.
+LISTED = {
+    DOCS / "decisions": ("Decisions", "Why Foldlake is built as it is."),
+    DOCS / "reference": ("Reference", "The pages that are made of the code."),
+}
 # Pages at the checkout's root -> their paths on the site.
 ROOT_PAGES = {
     "README.md": "index.md",
@@ -37,15 +41,16 @@ LIST_ITEM = re.compile(r"^(?:[-*]|\d+\.) +")
 
 def on_config(config: MkDocsConfig) -> None:
     """List the decisions in the navigation."""
-    names = [f"decisions/{page.name}" for page in sorted(DECISIONS.glob("*.md"))]
+    names = [f"decisions/{page.name}" for page in sorted((DOCS / "decisions").glob("*.md"))]
     config.nav = _replaced(config.nav, "decisions/*", ["decisions/index.md", *names])
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages at the checkout's root, a list of the decisions, and the files that pages link to."""
+    """Add the pages at the checkout's root, lists of the pages of some folders, and the files that pages link to."""
     for name, uri in ROOT_PAGES.items():
         files.append(File.generated(config, uri, abs_src_path=str(CHECKOUT / name)))
-    files.append(File.generated(config, "decisions/index.md", content=_decision_list()))
+    for folder in LISTED:
+        files.append(File.generated(config, _uri_of(folder), content=_list_of_pages(folder)))
     for target in sorted({target for page in _pages() for target in _sources_of(page)}):
         shown = _source_page(target)
         uri = f"{SOURCE}/{_relative(target)}.md"
@@ -87,10 +92,11 @@ def _relative(path: Path) -> str:
     return path.relative_to(CHECKOUT).as_posix()
 
 
-def _decision_list() -> str:
-    titles = {page: page.read_text(encoding="utf-8").partition("\n")[0] for page in DECISIONS.glob("*.md")}
-    lines = [f"- [{title.removeprefix('# ')}]({page.name})" for page, title in sorted(titles.items())]
-    return "\n".join(["# Decisions", "", "Why Foldlake is built as it is.", "", *lines, ""])
+def _list_of_pages(folder: Path) -> str:
+    title, about = LISTED[folder]
+    titles = {page: page.read_text(encoding="utf-8").partition("\n")[0] for page in folder.glob("*.md")}
+    lines = [f"- [{own.removeprefix('# ')}]({page.name})" for page, own in sorted(titles.items())]
+    return "\n".join([f"# {title}", "", about, "", *lines, ""])
 
 
 def _source_page(path: Path) -> str:
@@ -136,8 +142,8 @@ def _target_of(link: str, page: Path) -> Path | None:
 
 def _uri_of(target: Path) -> str:
     """Return where the site has a file or a folder."""
-    if target == DECISIONS:
-        return "decisions/index.md"
+    if target in LISTED:
+        return f"{target.name}/index.md"
     if target.is_relative_to(DOCS) and not target.is_dir():
         return target.relative_to(DOCS).as_posix()
     name = _relative(target)
