@@ -25,7 +25,7 @@ def run(
     """Show the Delta table of each read model and of each event table: path, size, lag and newest commits.
 
     The table of a read model is complete up to the offsets that the stream had committed at the last compaction. All later events
-    count as lag, although the table may contain some of them. docs/lake.md shows how to query the tables.
+    count as lag, although the table may contain some of them. docs/analysts.md shows how to query the tables.
 
     Examples:
       ./foldlake lake

@@ -34,7 +34,8 @@ METRICS_DIRECTORY = "metrics"
 # Of each worker. A request occupies one while it is handled, a connection only then. Requests that wait for something else are limited
 # to fewer: lookups that wait for a commit and commands to 64 each by their settings, requests to other nodes to 96 (peers.py). So
 # requests of other nodes and health checks always find a thread, and two nodes that ask each other do not wait for each other's threads.
-# Streams of changes have as many threads in addition as there may be streams (decision 51); threads are created when they are needed.
+# Streams of changes have as many threads in addition as there may be streams, because WSGI occupies one until a
+# response ends; threads are created when they are needed.
 THREADS = 256
 THREAD_IDLE_S = 30
 BACKLOG = 1024

@@ -1,7 +1,8 @@
 """Application: the catch-up of a rebuild. It folds a version in stage BUILDING, from the first event to the end of the log.
 
 It runs the stream driver's query on the same checkpoint and changelog, but in large batches instead of real-time mode. After a
-kill at any point, a restart continues from the last committed batch.
+kill at any point, a restart continues from the last committed batch. It is an application of its own, at a low
+priority, so that it takes neither time nor task slots from the live versions.
 """
 
 import argparse

@@ -1,4 +1,6 @@
-"""Application: keeps a Spark session, and runs the lake's jobs in it, one after another (docs/decisions/0036).
+"""Application: keeps a Spark session, and runs the lake's jobs in it, one after another.
+
+A short job in a process of its own spends nearly all of its time on the start of two JVMs and of Spark.
 
 Started by `stack/launchers/job_client.py` with the first job. It ends when no job has come for a while, after a job that failed, after
 MAX_JOBS jobs, when memory is short, and when it is asked to run a job with other settings or code than its own, or with a priority that it

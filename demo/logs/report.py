@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import duckdb_ext
 
-from demo.examples_page import Example, answers, line_chart, with_answers
+from demo.examples_page import Example, answers, with_answers
 from demo.logs.lines import log_lines
 from demo.logs.oracle import oracle
 from include.lake.tables import table_path
@@ -47,41 +47,23 @@ def _shares(rows: Sequence[tuple[Any, ...]]) -> str:
     )
 
 
-def _by_minute(rows: Sequence[tuple[Any, ...]]) -> str:
-    minutes = [minute for minute, _, _ in rows]
-    lines = [[float(row[column]) for row in rows] for column in (1, 2)]
-    return line_chart(
-        "Actions by minute: suspected bots (first line), everybody else", "actions", minutes, lines
-    )
-
-
 EXAMPLES = (
     Example(
-        "Suspected bots, the ten with the most actions",
+        "Suspected bots, the five with the most actions",
         """
 select browser, actions, actions_per_minute, failed_captchas, has_solved
-from suspects order by actions desc, browser limit 10
+from suspects order by actions desc, browser limit 5
 """,
         _suspects,
     ),
     Example(
-        "What they take",
+        "Their share of all actions",
         """
 select if(browser in (select browser from suspects), 'suspected bots', 'everybody else') as who, count(*) as browsers,
        100 * sum(actions) / (select sum(actions) from browsers) as share
 from browsers group by all order by share
 """,
         _shares,
-    ),
-    Example(
-        "Their actions by minute",
-        """
-select date_diff('minute', timestamptz '2026-03-02 08:00:00+00', "occurredOn") as minute,
-       count(*) filter ("browserHash" in (select browser from suspects)) as bots,
-       count(*) filter ("browserHash" not in (select browser from suspects)) as others
-from browser_events where kind = 'ACTION' and "occurredOn" >= timestamptz '2026-03-02 08:00:00+00' group by all order by minute
-""",
-        _by_minute,
     ),
 )
 

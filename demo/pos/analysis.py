@@ -1,4 +1,4 @@
-"""Examples of what analysts ask the line items, and their answers for docs/pos.md: `python -m demo.pos.analysis` writes them there.
+"""Examples of queries of the line items, and their results for docs/pos.md: `python -m demo.pos.analysis` writes them there.
 
 The queries read the event table `trend` in the lake, with DuckDB, after `./foldlake demo pos`.
 """
@@ -27,15 +27,6 @@ from read_parquet($transactions) as transactions left join read_parquet($product
 """
 
 
-def _turnover(rows: Sequence[tuple[Any, ...]]) -> str:
-    stores = list(dict.fromkeys(store for store, _week, _turnover in rows))
-    weeks = sorted({week for _store, week, _turnover in rows})
-    found = {(store, week): float(turnover) for store, week, turnover in rows}
-    lines = [[found.get((store, week), 0.0) for week in weeks] for store in stores]
-    title = f"Turnover by week of 2017, stores {', '.join(stores)}"
-    return line_chart(title, "turnover", [week.isocalendar().week for week in weeks], lines)
-
-
 def _best_sellers(rows: Sequence[tuple[Any, ...]]) -> str:
     lines = [f"| {name} | {invoices:,} | {turnover:,} |" for name, invoices, turnover in rows]
     return "\n".join(["| item | line items | turnover |", "|---|---:|---:|", *lines])
@@ -51,17 +42,6 @@ def _prime(rows: Sequence[tuple[Any, ...]]) -> str:
 
 
 EXAMPLES = (
-    Example(
-        "Turnover by store and week, of the three largest stores",
-        """
-with largest as (select "storeId", sum("totalValue") as total from trend group by all order by total desc limit 3)
-select "storeId", date_trunc('week', "occurredOn")::date as week, sum("totalValue") as turnover
-from trend join largest using ("storeId")
-where "occurredOn" >= '2017-01-02' and "occurredOn" < '2018-01-01'
-group by "storeId", week, total order by total desc, week
-""",
-        _turnover,
-    ),
     Example(
         "Best sellers",
         """

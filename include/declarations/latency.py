@@ -28,7 +28,10 @@ SHORTEST_EMIT_INTERVAL, LONGEST_EMIT_INTERVAL = timedelta(milliseconds=100), tim
 
 
 def require_emit_interval(read_model: str, emit_every: timedelta | None) -> None:
-    """Raise ReadModelError unless it is None, or an interval within the allowed bounds."""
+    """Raise ReadModelError unless it is None, or an interval within the allowed bounds.
+
+    The interval is that of batches: each record is then still a function of its key and event count.
+    """
     if emit_every is None:
         return
     if isinstance(emit_every, timedelta) and SHORTEST_EMIT_INTERVAL <= emit_every <= LONGEST_EMIT_INTERVAL:

@@ -1,4 +1,7 @@
-"""The route that gives a read model's events its key: derived from a read model that declares `rekey`."""
+"""The route that gives a read model's events its key: derived from a read model that declares `rekey`.
+
+The topic belongs to this read model alone: one that read models shared could not be changed or removed with one of them.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

@@ -1,4 +1,8 @@
-"""The event tables of topics, which nobody declares: by default of those whose events read models fold, and which are kept for ever."""
+"""The event tables of topics, which nobody declares: by default of those whose events read models fold, and which are kept for ever.
+
+A topic with a retention has none: the table would keep what the topic must forget. Tables are partitioned by month, because a file for each
+day is so small that readers spend their time on opening files.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

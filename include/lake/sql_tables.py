@@ -126,6 +126,7 @@ def setup_statements(extensions: Path, tables: Iterable[SqlTable]) -> Iterator[s
     yield f"SET extension_directory = {quoted(extensions)}"
     yield "LOAD delta"
     yield "SET TimeZone = 'UTC'"
+    # Not views: to attach opens nothing, so a damaged table fails only its own queries, and `AT (VERSION => n)` works.
     for table in tables:
         yield f'ATTACH {quoted(table.path)} AS "{table.name}" (TYPE delta, READ_ONLY)'
         yield HISTORY.format(name=table.name, log=str(table.path / DELTA_LOG).replace("'", "''")).strip()

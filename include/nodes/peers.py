@@ -1,6 +1,6 @@
 """The HTTP client of query nodes, for other nodes, checks and rebuilds: plain sockets with pooled connections.
 
-Every proxied lookup uses it, and a client library costs more than the lookup itself (decision 13). It supports only GET and
+Every proxied lookup uses it, and a client library costs more than the lookup itself. It supports only GET and
 Content-Length. A node whose URL begins with https is reached by TLS. For other servers, use httpx.
 """
 

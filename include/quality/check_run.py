@@ -1,6 +1,7 @@
 """A quality check from its command line to its verdict, whichever engine compares the records: Spark's job and the program without Spark.
 
 Exit status 0: passed, 1: failed, 3: Spark's job must check, 69: the read model cannot be checked, 75: the check did not complete; retry later.
+A failed check is final, and one without a verdict is retried: a broker that restarts must not block a promotion.
 """
 
 import argparse

@@ -52,7 +52,8 @@ def abandon_together(registry: VersionRegistry, versions: Mapping[str, int]) -> 
 def abandon_run(settings: Settings, read_models: Sequence[str], run_id: str) -> dict[str, int]:
     """Abandon the versions of a run that failed; returns their numbers, by read model.
 
-    The registry decides: promoted versions are not changed, regardless of the states of the run's tasks.
+    The registry decides: promoted versions are not changed, regardless of the states of the run's tasks. A task may be killed after it has
+    taken effect.
     """
     with VersionRegistry(settings.kafka_connection, settings.topics.replication_factor) as registry:
         records = registry.read()

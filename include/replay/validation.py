@@ -1,6 +1,6 @@
 """Validates the frames of a check with Great Expectations: which expectations are met, and how many and which rows fail.
 
-Great Expectations takes seconds to import, so the first validation imports it.
+The context is ephemeral and has no Data Docs: those load their style from other hosts. Great Expectations takes seconds to import, so the first validation imports it.
 """
 
 import time

@@ -1,5 +1,7 @@
 """Where a new version of a read model starts to count: the rule of a reset, and the offsets that it means.
 
+A reset builds a version and never moves offsets in place, so it can be checked, approved and rolled back.
+
 The rules are those of Kafka's `kafka-consumer-groups --reset-offsets`: to the earliest event, to a time, shifted by a number of events.
 """
 

@@ -1,6 +1,7 @@
 """The feeds of this process: one for each version of a read model that has streams.
 
-One thread and one consumer read the changelog of a version for all of its streams.
+One thread and one consumer read the changelog of a version for all of its streams. The source is the changelog and not the stores: it has
+all partitions, and its positions mean the same on every node, so that a client can continue on another one.
 """
 
 import logging

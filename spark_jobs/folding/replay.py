@@ -46,7 +46,8 @@ def source_ends(kafka: KafkaConnection, topic: str) -> Offsets:
 def with_needed_schema_ids(job: Callable[[IdsOf], T]) -> T:
     """Run a job that decodes events, and return its result.
 
-    With IdsOf.SUBJECT it fails at the first record with another schema id, and is then repeated with IdsOf.LOG.
+    With IdsOf.SUBJECT it fails at the first record with another schema id, and is then repeated with IdsOf.LOG, which reads the
+    whole log once more: nearly all records have ids of the subject.
     """
     try:
         return job(IdsOf.SUBJECT)

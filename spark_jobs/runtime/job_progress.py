@@ -14,7 +14,10 @@ POLL_INTERVAL_S = 0.5
 
 
 class _Stages:
-    """The stages of a Spark context that run, and those that have ended since the last look."""
+    """The stages of a Spark context that run, and those that have ended since the last look.
+
+    The status store is internal to Spark.
+    """
 
     def __init__(self, spark: SparkSession) -> None:
         self._store: Any = spark.sparkContext._jsc.sc().statusStore()  # noqa: SLF001 - PySpark's tracker has no records, and needs the ids of jobs

@@ -1,6 +1,6 @@
 """The stream supervisor's process: `python -m stack.components.stream_process`.
 
-The embedded stack starts one with new code beside the present one, which it replaces. See decision 75.
+The embedded stack starts one with new code beside the present one, which it replaces. See decision 72.
 """
 
 import logging

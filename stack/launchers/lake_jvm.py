@@ -1,7 +1,7 @@
 """The command of a local JVM for the lake's jobs: the one that spark-submit would execute, on a shorter class path and with an archive.
 
 Each class that is loaded, and each name of one that does not exist, was looked for in almost 300 jars: a fifth of the processor time of a
-check of few events. The archive (stack/train_lake.py) has the loaded classes of this class path. Decision 68 explains both.
+check of few events. The archive (stack/train_lake.py) has the loaded classes of this class path.
 Source of the options: `org.apache.spark.launcher.JavaModuleOptions` of Spark 4.1.1.
 """
 

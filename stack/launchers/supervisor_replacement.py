@@ -1,7 +1,7 @@
 """How a stream supervisor with new code replaces the present one: its driver gets ready first, and takes over the folds.
 
 The new stream supervisor holds a lock of its own until it has that of the present one, and publishes its driver in a file. The present one launches
-no standby meanwhile. When it is replaced, its driver passes the folds, as for another configuration. See decisions 72 and 75.
+no standby meanwhile. When it is replaced, its driver passes the folds, as for another configuration. See decision 72.
 """
 
 import json

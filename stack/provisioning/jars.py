@@ -1,5 +1,7 @@
 """Downloads the files of a lock from the Maven repository, in parallel, each verified by its digest.
 
+A lock, not a resolver: every machine has the files that were tested, and a start needs no network.
+
 `./foldlake` prepares those of stack/jars.lock. `python -m stack.provisioning.jars <lock> <tools directory>`, run in the
 bootstrap environment, downloads those of another lock, which must not name its sets.
 """

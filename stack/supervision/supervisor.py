@@ -1,4 +1,7 @@
-"""The embedded stack's supervisor: starts supervisord, and calls its XML-RPC interface."""
+"""The embedded stack's supervisor: starts supervisord, and calls its XML-RPC interface.
+
+supervisord needs neither Docker nor systemd, restarts with growing intervals, and rotates logs.
+"""
 
 import http.client
 import os

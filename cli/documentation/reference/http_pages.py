@@ -12,7 +12,7 @@ from query_api.http.problem_kinds import KINDS, ProblemKind
 ABOUT = """Every query node serves these paths: node 1 of the embedded stack on port 5051. [The API of a query node](../api.md) shows requests
 and answers. `/openapi.json` describes them for programs, with the schema of each answer.
 
-The lookup and the commands are those of the read model `balance`: each read model [declares its own](../read-models.md#its-api)."""
+The lookup and the commands are those of the read model `balance`: each read model [declares its own](../how-to/lookups-and-commands.md)."""
 ABOUT_PROBLEMS = """Every error is `application/problem+json` (RFC 9457). Programs can rely on `type`, which is `urn:foldlake:problem:` and the slug.
 A node describes each kind at `/problems/<slug>`. In a slug, `{parameter}` is a parameter's name in lower case with dashes.
 

@@ -5,8 +5,8 @@ from foldlake import Latency, Lookup, Placement, ReadModel, Route, StateField, T
 FIELDS = ("name", "category")
 
 DECLARATIONS = [
-    # Kafka removes all but the newest record of each product from `products`. Read models fold a log that is kept: what stands on
-    # `catalogue` stays there in this order (docs/decisions/0054).
+    # Kafka removes all but the newest record of each product from `products`. A replay would find fewer events than were
+    # folded, so read models fold `catalogue`, which keeps every change in one order.
     Route(
         name="catalogue",
         source_topic="products",

@@ -1,4 +1,7 @@
-"""Links all declarations into the catalog: options of topics, derived routes, and conflicts between declarations."""
+"""Links all declarations into the catalog: options of topics, derived routes, and conflicts between declarations.
+
+A conflict stops everything. If one of two declarations were left out, the order of folders would decide which.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace

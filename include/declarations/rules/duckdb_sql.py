@@ -66,7 +66,7 @@ def duckdb_sql(text: str, window: str = "") -> str:
     for node in tree.walk():
         if not isinstance(node, ALIKE) and not _is_date(node) and not _is_typed(node):
             raise ReadModelError(
-                f"{text!r}: {node.sql('spark')} may have another result in DuckDB: test the declaration with Spark (docs/read-models.md)."
+                f"{text!r}: {node.sql('spark')} may have another result in DuckDB: test the declaration with Spark (docs/how-to/test-a-rule.md)."
             )
     return (
         _with_types(tree)

@@ -62,7 +62,9 @@ def routed(route: Flow, events: Sequence[Event]) -> list[dict[str, Any]]:
     A flow that writes events as they are returns these. One with `each` or a state needs Spark.
     """
     if route.each is not None or route.state is not None:
-        raise FoldlakeError(f"{route.title} has `each` or a state: test it with Spark (docs/read-models.md).")
+        raise FoldlakeError(
+            f"{route.title} has `each` or a state: test it with Spark (docs/how-to/test-a-rule.md)."
+        )
     if route.fields is None:
         query = f"SELECT {NUMBER} FROM events {_where(route.where)} ORDER BY 1"
         return [dict(events[number]) for (number,) in _rows(query, route.event_schemas, events)]
@@ -93,7 +95,7 @@ def _state(model: ReadModel, revision: int, window: str = "") -> dict[str, str]:
     fold = model.folds[revision]
     if not isinstance(fold, Mapping):
         raise FoldlakeError(
-            f"Fold {revision} of {model.name} is a function: test it with Spark (docs/read-models.md)."
+            f"Fold {revision} of {model.name} is a function: test it with Spark (docs/how-to/test-a-rule.md)."
         )
     types = {field.name: _duckdb_type(avro_type(field.avro_type)) for field in model.state_fields(revision)}
     return {f'"{name}"': f"CAST({duckdb_sql(fold[name], window)} AS {kind})" for name, kind in types.items()}
@@ -112,7 +114,7 @@ def _where(condition: Expression | None) -> str:
 
 def _sql(expression: object) -> str:
     if not isinstance(expression, str):
-        raise FoldlakeError("A rule that is a function needs Spark (docs/read-models.md).")
+        raise FoldlakeError("A rule that is a function needs Spark (docs/how-to/test-a-rule.md).")
     return duckdb_sql(expression)
 
 
@@ -129,7 +131,9 @@ def _rows(query: str, schemas: tuple[RecordSchema, ...], events: Sequence[Event]
             return connection.execute(query).fetchall()
         except duckdb.InvalidInputException as error:
             # A rule has a part that may have another result for a value of this type.
-            raise FoldlakeError(f"{error}: test the declaration with Spark (docs/read-models.md).") from error
+            raise FoldlakeError(
+                f"{error}: test the declaration with Spark (docs/how-to/test-a-rule.md)."
+            ) from error
 
 
 def _table(schemas: tuple[RecordSchema, ...], events: Sequence[Event]) -> pa.Table:
@@ -169,7 +173,7 @@ def _table(schemas: tuple[RecordSchema, ...], events: Sequence[Event]) -> pa.Tab
 def _arrow_type(one: AvroType) -> pa.DataType:
     """Return a type with times in UTC without a zone; raises FoldlakeError for one that only Spark tests have."""
     if _has_several_types(one):
-        raise FoldlakeError(f"The Avro type {one.definition} needs Spark (docs/read-models.md).")
+        raise FoldlakeError(f"The Avro type {one.definition} needs Spark (docs/how-to/test-a-rule.md).")
     return arrow_type(one, zone=None)
 
 

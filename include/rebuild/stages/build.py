@@ -34,7 +34,7 @@ CATCH_UP = PlanStage(
 BUILD_STAGING = PlanStage(
     "build_staging",
     SparkJob("build_staging", Engine.LAKE, _version),
-    description="folds the same events once more in one batch, into `lake/_staging/<model>/v<N+1>`: a second opinion",
+    description="folds the same events again, in one batch, into `lake/_staging/<model>/v<N+1>`",
     on_failure="the task's log names the cause; a retry starts from the first event",
     leaves="the old table or none, and files that no table refers to",
     next_try="writes the table again, in one commit",
@@ -63,7 +63,7 @@ COMPARE = PlanStage(
         lambda run: (*_version(run), "--run-id", run.report_id),
         report=Report.COMPARISON,
     ),
-    description="compares N+1 with the live version as of the same events: keys that change, totals, largest changes. A dry run ends here",
+    description="compares N+1 with the live version as of the same events. A dry run ends here",
     on_failure="the task's log names the cause; a retry compares again",
     next_try="compares again",
     timeout=TIMEOUT,

@@ -36,8 +36,8 @@ def _exceeded(run: StageRun) -> Sequence[str]:
 APPROVE = PlanStage(
     "approve",
     Approval(_question, _exceeded, timeout=timedelta(days=7)),
-    description="shows what changes and the check's results, and waits up to 7 days for approval; passes at once when the form requests "
-    "none and no threshold is exceeded",
+    description="shows what changes and the check's results, and waits up to 7 days for approval. Passes at once if neither the form nor a "
+    "threshold requires it",
     on_failure="it was rejected, or not answered in time: the candidate is abandoned",
     next_try="waits for approval again",
     timeout=None,
@@ -60,8 +60,8 @@ def _promote(run: StageRun) -> dict[str, int]:
 PROMOTE = PlanStage(
     "promote",
     Action(_promote),
-    description="waits at the gate until the driver folds N+1 and every node has all events that N contained at the start; then appends "
-    "one record for each read model, in one transaction: N+1 is `live`, N is `previous`",
+    description="waits until the driver folds N+1 and every node has all events of N (the gate). Then appends one record for each read "
+    "model, in one transaction: N+1 is `live`, N is `previous`",
     on_failure="the message names what N+1 lacks; or another version was promoted in the meantime: `./foldlake versions` shows it",
     leaves="the old records or the new ones",
     next_try="finds that N+1 is live",

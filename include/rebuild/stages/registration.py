@@ -42,7 +42,7 @@ def _register(run: StageRun, topic: str = "") -> dict[str, Any]:
 REGISTER_CANDIDATE = PlanStage(
     "register_candidate",
     Action(_register, checks_request=True),
-    description="registers version N+1 as `building`; from now on a second rebuild of the read model is refused",
+    description="registers version N+1 as `building`. A second rebuild of the read model is then rejected",
     on_failure="a server does not respond. A request that is refused, because another rebuild runs or the form is wrong, skips all tasks, "
     "and the run's note says why",
     leaves="a version in the registry, or none",

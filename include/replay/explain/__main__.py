@@ -1,6 +1,6 @@
 """Program: reads the events of one key from the log and folds them with DuckDB. Writes nothing but its result.
 
-Where DuckDB cannot fold, and where a query node serves another state, the Spark job decides (docs/decisions/0070).
+Where DuckDB cannot fold, and where a query node serves another state, the Spark job decides (docs/decisions/0069).
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Explains keys, each in a process, one at a time in a home, and keeps the results for a while (docs/decisions/0070)."""
+"""Explains keys, each in a process, one at a time in a home, and keeps the results for a while."""
 
 import hashlib
 import json

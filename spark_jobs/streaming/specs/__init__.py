@@ -5,5 +5,5 @@ name starts a query, a missing name stops one. It must therefore be cheap; slow 
 also define `driver_workers(context: StreamContext) -> list[DriverWorker]`: threads that the driver runs beside its queries.
 
 A query keeps its task slots while it runs. Raise FOLDLAKE_STREAM_SPARE_QUERIES by one for every two stateless queries, or a
-rebuild's candidate may be refused (docs/decisions/0025).
+rebuild's candidate may be refused.
 """

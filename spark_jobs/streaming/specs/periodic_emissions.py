@@ -1,4 +1,8 @@
-"""Periodic emissions: a thread of the driver for each, without a query, writes every record of the live version at each tick."""
+"""Periodic emissions: a thread of the driver for each, without a query, writes every record of the live version at each tick.
+
+A tick is one Kafka transaction, so readers of committed records get it whole and once, or not at all. A missed tick is not repeated: the
+states of that time are unknown by then.
+"""
 
 import logging
 import time

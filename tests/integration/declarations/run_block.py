@@ -1,4 +1,4 @@
-"""`python -m tests.integration.declarations.run_block`: runs a block of docs/read-models.md, from standard input, and prints its states.
+"""`python -m tests.integration.declarations.run_block`: runs a block of docs/how-to/test-a-rule.md, from standard input, and prints its states.
 
 The block refers to the read model of the page as DEPOSITS.
 """

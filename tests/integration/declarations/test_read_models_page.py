@@ -1,6 +1,5 @@
-"""docs/read-models.md and the tutorial, followed to the letter: what they tell a newcomer to write works as it is written."""
+"""docs/read-models.md, docs/how-to/test-a-rule.md and the tutorial, followed to the letter: what they tell a newcomer to write works as it is written."""
 
-import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,16 @@ from include.settings import CHECKOUT
 from spark_jobs.folding.expressions.columns import field_columns
 from stack.declaration_testing.results import folded
 from tests.integration.declarations.run_module import run_module
+from tests.support.documentation import page_blocks
 
 DOCS = CHECKOUT / "docs"
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+TEST_PAGE = "how-to/test-a-rule.md"
 MODULE = CHECKOUT / "tests" / "support" / "read_models" / "deposits_per_day.py"
 
 
 def blocks(page: str) -> list[str]:
     """Return the page's blocks of Python, in order."""
-    return BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))
+    return [block.text for block in page_blocks.blocks(f"docs/{page}", "python")]
 
 
 def block_with(page: str, text: str) -> str:
@@ -48,10 +48,10 @@ def test_the_first_block_is_the_module_that_page_and_tutorial_name() -> None:
 @pytest.mark.timeout(300)
 def test_the_page_s_own_test_folds_the_written_read_model(tmp_path: Path, written: ReadModel) -> None:
     # The block starts a session of its own, so it runs in a process of its own.
-    block = block_with("read-models.md", "declaration_session")
+    block = block_with(TEST_PAGE, "declaration_session")
     in_spark = run_module(tmp_path, "tests.integration.declarations.run_block", text=block)
     names: dict[str, Any] = {"DEPOSITS": written, "Decimal": Decimal}
-    exec(block_with("read-models.md", "foldlake.testing"), names)  # noqa: S102 - the page's own code
+    exec(block_with(TEST_PAGE, "foldlake.testing"), names)  # noqa: S102 - the page's own code
 
     (state,) = names["states"].values()
     assert state == {"deposits": 1, "largest": Decimal("5.00")}

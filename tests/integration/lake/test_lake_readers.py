@@ -1,4 +1,4 @@
-"""Analysts' tools can read `lake/<model>`: exact decimals in four engines, time travel, and every example of docs/lake.md. What another program appends is found."""
+"""Analysts' tools can read `lake/<model>`: exact decimals in four engines, time travel, and every example of docs/how-to/lake-readers.md. What another program appends is found."""
 
 import os
 import re
@@ -18,17 +18,16 @@ from cli.lake import read_model_lines
 from include.lake.as_of import NoHistoryError, table_as_of
 from include.lake.event_table_check import check_event_table
 from include.lake.status import read_model_status
-from include.settings import CHECKOUT, Settings
+from include.settings import Settings
 from spark_jobs.compaction import compact
 from spark_jobs.event_tables import append_new
 from spark_jobs.lake.lake_table import LakeTable
+from tests.support.documentation.page_blocks import blocks
 from tests.support.lake.event_ledger import EventLedger
 from tests.support.lake.lake_ledger import LakeLedger
 
 DOCUMENTED_PATH = ".foldlake/lake/balance"
-EXAMPLES = re.findall(
-    r"^```python\n(.*?)^```$", (CHECKOUT / "docs" / "lake.md").read_text(), re.MULTILINE | re.DOTALL
-)
+EXAMPLES = [block.text for block in blocks("docs/how-to/lake-readers.md", "python")]
 Reader = Callable[[str, SparkSession], dict[str, Decimal]]
 # More digits than a double has, cents, and a negative amount.
 AMOUNTS = {
@@ -98,9 +97,6 @@ def test_the_examples_in_the_docs_run(ledger: LakeLedger, lake_spark: SparkSessi
         assert rows == sorted(AMOUNTS.items(), key=lambda pair: -pair[1])
     if "balances" in names:
         assert set(names["balances"].to_pydict()["amount"]) == {Decimal("1.00")}  # type: ignore[attr-defined]
-    if "changed" in names:
-        changed = {row["key"]: (row["before"], row["after"]) for row in names["changed"].to_dicts()}  # type: ignore[attr-defined]
-        assert changed == {key: (Decimal("1.00"), amount) for key, amount in AMOUNTS.items()}
 
 
 def test_as_of_a_time_before_the_first_content_there_is_no_answer(ledger: LakeLedger) -> None:

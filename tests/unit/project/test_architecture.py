@@ -1,4 +1,4 @@
-"""The packages: docs/architecture.md names every folder of code, in the order of the contracts, and the contracts hold."""
+"""The packages: docs/packages.md names every folder of code, in the order of the contracts, and the contracts hold."""
 
 import ast
 import re
@@ -14,7 +14,7 @@ import pytest
 
 from include.settings import CHECKOUT
 
-PAGE = CHECKOUT / "docs" / "architecture.md"
+PAGE = (CHECKOUT / "docs" / "packages.md").read_text(encoding="utf-8")
 # The first cell of a table's row: a folder, ending in a slash.
 PACKAGE = re.compile(r"^\| `([\w/]+)/` \|", re.MULTILINE)
 MAX_LINES = 300
@@ -46,12 +46,8 @@ def folders() -> set[str]:
     return {"tests" if folder.parts[0] == "tests" else str(folder) for folder in inside}
 
 
-def section() -> str:
-    return PAGE.read_text(encoding="utf-8").partition("\n## Packages\n")[2]
-
-
 def packages() -> list[str]:
-    return PACKAGE.findall(section())
+    return PACKAGE.findall(PAGE)
 
 
 def linter_settings() -> dict[str, Any]:
@@ -81,7 +77,7 @@ def imports_at_module_level(path: Path) -> Iterator[str]:
             yield statement.module
 
 
-def test_every_folder_of_code_is_a_room_of_the_page_and_every_room_a_folder() -> None:
+def test_the_page_lists_every_folder_of_code() -> None:
     described = Counter(packages())
     # A package may contain only further packages, and no module.
     existing = folders() | {str(parent) for folder in folders() for parent in Path(folder).parents} - {"."}
@@ -110,7 +106,7 @@ def test_the_page_lists_include_in_the_order_of_its_layers() -> None:
 def test_the_page_lists_every_single_file_module_of_include() -> None:
     files = {m.name for m in modules() if m.parent == Path("include")} - {"__init__.py"}
 
-    assert {name for name in files if f"`{name}`" not in section()} == set()
+    assert {name for name in files if f"`{name}`" not in PAGE} == set()
 
 
 def test_the_contracts_cover_every_folder_of_the_checkout() -> None:

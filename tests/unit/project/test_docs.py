@@ -16,6 +16,7 @@ PAGES = [
     CHECKOUT / "README.md",
     *sorted(page for page in (CHECKOUT / "docs").rglob("*.md") if "vendor" not in page.parts),
 ]
+DECISIONS = CHECKOUT / "docs" / "decisions"
 # Hosts that a tracked file may name in a URL: this machine, containers of docker-compose.yaml, documentation, and the namespaces of SVG,
 # of JSON Schema and of Prometheus' operator.
 LOOPBACK = {"127.0.0.1", "localhost"}
@@ -109,10 +110,22 @@ def test_every_page_named_in_code_exists() -> None:
     assert {name for name in named if not (CHECKOUT / name).is_file()} == set()
 
 
-def test_decision_numbers_are_unique() -> None:
-    names = [page.name for page in (CHECKOUT / "docs" / "decisions").glob("*.md")]
+def test_every_decision_has_a_number_of_its_own_a_status_and_a_row_in_the_index() -> None:
+    pages = sorted(DECISIONS.glob("[0-9]*.md"))
+    rows = re.findall(
+        r"^\| (\d+) \| \[(.+)\]\((.+)\) \| (\S+) \|$", text_of(DECISIONS / "README.md"), re.MULTILINE
+    )
 
-    assert sorted(name[:4] for name in names) == [f"{n:04}" for n in range(1, len(names) + 1)]
+    assert rows == [row_of(page) for page in pages]
+    assert len({number for number, *_ in rows}) == len(rows)
+
+
+def row_of(decision: Path) -> tuple[str, str, str, str]:
+    """Return the number, title, file and date of a decision, as the index has them."""
+    begin = re.match(r"# (\d+)\. (.+)\n\nStatus: accepted · (\d{4}-\d\d-\d\d)\b", text_of(decision))
+    assert begin, f"{decision.name} does not begin with `# <number>. <title>` and `Status: accepted · <date>`"
+    assert int(begin[1]) == int(decision.name[:4])
+    return begin[1], begin[2], decision.name, begin[3]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
