@@ -20,7 +20,7 @@ ABOUT = """Settings are environment variables, or lines in the file `.env` of th
 With the ending `_FILE`, a variable has the path of a file with the value, such as a Docker secret. An empty variable counts as not set.
 Times end in `_S` (seconds), `_MS` (milliseconds) or `_H` (hours), sizes in `_MB` (megabytes).
 
-`./foldlake up` applies a changed setting. *Replaces* says which running processes it then [replaces](../operations.md#what-up-replaces):
+`./foldlake up` applies a changed setting. The column *Replaces* lists the running processes that it then [replaces](../operations.md#what-up-replaces):
 
 - **all**: the stream driver and the query nodes, and a server whose own setting it is. Airflow's tasks read it when they start.
 - **nodes**: the query nodes.

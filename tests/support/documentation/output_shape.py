@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 # Values that differ from run to run, the longest forms first.
@@ -12,13 +13,16 @@ VARYING = re.compile(
 )
 UNIT = re.compile(r"#(?: |-)*(?:ms|s|min|h|d|KB|MB|GB)\b")
 ROLE = re.compile(r"\b(?:owner|standby)\b")
+HEADER = re.compile(r"[\w-]+: \S")
+# Short ones can occur by chance in a later command.
+LONG_VALUE = 5
 ELLIPSIS = re.compile(r",?\s*\.\.\.")
 
 
 def difference(expected: str, actual: str) -> str:
     """Return in which way an output has another form than that of a page; empty if it has the same.
 
-    Each line of the page must be in the output, in this order; lines between them are ignored, such as further headers. JSON must have the
+    Each line of the page must be in the output, in this order; lines between them are ignored, such as further headers. Headers have no order. JSON must have the
     same names and types.
     """
     want, got = _json(expected), _json(actual)
@@ -27,13 +31,28 @@ def difference(expected: str, actual: str) -> str:
             return f"no JSON: {actual[:500]}"
         return _other_form(want, got, "$")
     lines = iter(actual.splitlines())
+    headers = [line for line in actual.splitlines() if HEADER.match(line)]
     for line in filter(None, map(str.strip, expected.splitlines())):
         if line == "...":
             continue
         shape = _shape(line)
-        if not any(_same_line(line, shape, other) for other in lines):
+        # Headers have no order.
+        if not any(_same_line(line, shape, other) for other in (headers if HEADER.match(line) else lines)):
             return f"no line as {line!r} (in this order) in:\n{actual}"
     return ""
+
+
+def values(expected: str, actual: str) -> dict[str, str]:
+    """Return the long numbers and ids in the JSON of a page, each with the value in its place in an output."""
+    return dict(_values(_json(expected), _json(actual)))
+
+
+def _values(want: Any, got: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - JSON
+    if isinstance(want, dict) and isinstance(got, dict):
+        for name in want:
+            yield from _values(want[name], got[name])
+    elif isinstance(want, int | str) and len(str(want)) >= LONG_VALUE and not isinstance(want, bool):
+        yield str(want), str(got)
 
 
 def _same_line(line: str, shape: str, other: str) -> bool:

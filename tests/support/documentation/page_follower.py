@@ -9,7 +9,7 @@ from pathlib import Path
 
 from include.settings import CHECKOUT, Settings, settings_environment
 from stack.process_status import process_statuses
-from tests.support.documentation.output_shape import difference
+from tests.support.documentation.output_shape import difference, values
 from tests.support.documentation.page_blocks import Block, Command
 
 # A lookup may precede the fold of the event that was just appended, or the return of a process that was just killed.
@@ -31,6 +31,8 @@ class PageFollower:
         """Prepare the folder."""
         self._folder = folder
         self._settings = settings
+        # Values in outputs of the page, such as an offset -> those that the stack has returned.
+        self._values: dict[str, str] = {}
         for entry in CHECKOUT.iterdir():
             if entry.name not in {"foldlake", ".foldlake", ".git", ".env"}:
                 (folder / entry.name).symlink_to(entry)
@@ -71,6 +73,8 @@ class PageFollower:
         text = PID.sub(lambda found: self._pid(found[1]), command.text)
         for shown, own in self._ports.items():
             text = re.sub(rf"(?<=127\.0\.0\.1:){shown}\b", own, text)
+        for shown, own in self._values.items():
+            text = re.sub(rf"\b{re.escape(shown)}\b", own, text)
         is_lookup = text.startswith("curl ") and " -d " not in text
         until = time.monotonic() + (RETRY_S if is_lookup else 0.0)
         while problem := self._problem(text, command):
@@ -92,8 +96,10 @@ class PageFollower:
             return f"exit code {done.returncode}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
         if command.output is None:
             return ""
-        shown = command.output
-        return difference(shown, done.stdout)
+        problem = difference(command.output, done.stdout)
+        if not problem:
+            self._values |= values(command.output, done.stdout)
+        return problem
 
     def _pid(self, process: str) -> str:
         return str(next(row.pid for row in process_statuses(self._settings) if row.name == process))

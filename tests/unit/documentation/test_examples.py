@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.documentation import page_blocks
-from tests.support.documentation.output_shape import difference
+from tests.support.documentation.output_shape import difference, values
 from tests.support.documentation.page_blocks import Block, Command, blocks, pages_to_run
 
 PAGE = """# Page
@@ -87,6 +87,15 @@ def test_outputs_of_one_form_differ_in_values_only(expected: str, actual: str) -
 )
 def test_another_form_is_named(expected: str, actual: str, named: str) -> None:
     assert named in difference(expected, actual)
+
+
+def test_values_of_a_page_have_those_of_an_output_in_their_place() -> None:
+    expected, actual = (
+        '{"id":"abcde-1","at":{"offset":36131,"partition":1}}',
+        '{"id":"x","at":{"offset":7,"partition":0}}',
+    )
+
+    assert values(expected, actual) == {"abcde-1": "x", "36131": "7"}
 
 
 def test_the_tutorial_is_run() -> None:
