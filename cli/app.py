@@ -11,6 +11,7 @@ from cli import (
     compact,
     dead_letters,
     demo,
+    docs,
     doctor,
     down,
     explain,
@@ -63,6 +64,7 @@ MODULES = {
     "new": new,
     "openapi": openapi,
     "stream": stream,
+    "docs": docs,
     "test": test,
     "bench": bench,
 }

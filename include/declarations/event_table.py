@@ -66,7 +66,7 @@ class AppendedTable(Protocol):
 
 @dataclass(frozen=True)
 class EventTable:
-    """An event table as data.
+    """An event table: a Delta table with one row for each event of a topic.
 
     name: lower case, digits and dashes; the table is `lake/<name>`.
     source_topic: the topic that it reads, often the output of a route.

@@ -7,8 +7,9 @@ from include.errors import ReadModelError
 
 
 class Latency(StrEnum):
-    """MILLISECONDS: real-time mode, which keeps a task slot for each partition. SECOND: batches of FOLDLAKE_STREAM_BATCH_INTERVAL_MS.
+    """How soon a query handles an event.
 
+    MILLISECONDS: real-time mode, which keeps a task slot for each partition. SECOND: batches of FOLDLAKE_STREAM_BATCH_INTERVAL_MS.
     Batches share two task slots with each other, and each costs processor time only when there are new events.
     """
 

@@ -58,7 +58,7 @@ POSITION_FIELDS = tuple(
 
 @dataclass(frozen=True)
 class ReadModel:
-    """A read model as data.
+    """A read model: a key, and the fold of the events of each key into one state.
 
     name: lower case, digits and dashes; names its topics and API paths.
     source_topic: the topic of its events.

@@ -29,6 +29,23 @@ FROM (SELECT *, if(json_valid(commitInfo."userMetadata"), commitInfo."userMetada
 WHERE commitInfo IS NOT NULL
 ORDER BY delta_version
 """
+HISTORY_COLUMNS = {
+    "delta_version": ("bigint", "Version of the Delta table."),
+    "committed_at": ("timestamp with time zone", "Time of the commit."),
+    "operation": (
+        "varchar",
+        "Why Foldlake has written it, such as compaction or promotion; else Delta's own operation.",
+    ),
+    "model_version": (
+        "integer",
+        "Version of the read model that the table contains since then; null for other tables.",
+    ),
+    "complete_up_to": (
+        "json",
+        "Source partition and offset: each event below it is in the table. For event tables, the offset of the next record.",
+    ),
+}
+"""The columns of a history: their types and meanings."""
 # AT (VERSION => NULL) would crash DuckDB 1.4, so that a time before the first content is an error here. A created table has no rows yet.
 VERSION_AS_OF = """
 CREATE MACRO version_as_of(name, moment) AS (

@@ -20,6 +20,24 @@ ATTEMPTS, PAUSE_S = 10, 0.2
 # Each check appends one small file, so the table is compacted at this interval.
 MAINTENANCE_COMMITS = 50
 
+# The columns: their types and meanings, as Spark has written them before.
+COLUMNS = {
+    "run_id": ("string", "Id of the check."),
+    "read_model": ("string", "The read model."),
+    "version": ("int", "Its version."),
+    "store": ("string", "What was checked: lake, nodes, changelog or staging."),
+    "mode": ("string", "full, incremental or sample."),
+    "expectation": ("string", "Name of the expectation."),
+    "passed": ("boolean", "Whether it was met."),
+    "checked": ("long", "Number of records that were checked."),
+    "failed": ("long", "Number of records that failed."),
+    "sample": ("string", "Some of the records that failed, as JSON."),
+    "finding": ("string", "What failed, in words."),
+    "duration_s": ("double", "Duration of the check in seconds."),
+    "report": ("string", "The check's report."),
+    "checked_at": ("timestamp", "When the check ended."),
+}
+
 
 def record(lake_root: str, retention_h: float, results_retention_h: float, result: CheckResult) -> None:
     """Write a check's rows in one commit, replacing those of an earlier attempt of its run; maintain the table every 50 commits.
@@ -58,24 +76,16 @@ def _write(path: str, rows: "pa.Table", run_id: str) -> None:
 
 
 def _rows(result: CheckResult) -> "pa.Table":
-    """Return the rows of a check, in the columns that Spark has written before."""
+    """Return the rows of a check."""
     import pyarrow as pa  # noqa: PLC0415 - as deltalake
 
-    columns = {
-        "run_id": pa.string(),
-        "read_model": pa.string(),
-        "version": pa.int32(),
-        "store": pa.string(),
-        "mode": pa.string(),
-        "expectation": pa.string(),
-        "passed": pa.bool_(),
-        "checked": pa.int64(),
-        "failed": pa.int64(),
-        "sample": pa.string(),
-        "finding": pa.string(),
-        "duration_s": pa.float64(),
-        "report": pa.string(),
-        "checked_at": pa.timestamp("us", tz="UTC"),
+    types = {
+        "string": pa.string(),
+        "int": pa.int32(),
+        "long": pa.int64(),
+        "double": pa.float64(),
+        "boolean": pa.bool_(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
     }
     request, now = result.request, datetime.now(UTC)
     of_check = {
@@ -100,7 +110,9 @@ def _rows(result: CheckResult) -> "pa.Table":
         }
         for found in result.expectations
     ]
-    return pa.Table.from_pylist(rows, schema=pa.schema(list(columns.items())))
+    return pa.Table.from_pylist(
+        rows, schema=pa.schema([(name, types[kind]) for name, (kind, _) in COLUMNS.items()])
+    )
 
 
 def _has_rows_of(path: str, run_id: str) -> bool:

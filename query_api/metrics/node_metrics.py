@@ -22,9 +22,14 @@ from query_api.cluster.node_state import NodeState
 from query_api.metrics.gauges import Gauges, exposition, gauge
 
 LOOKUPS = Counter(
-    "foldlake_lookups", "Lookups by outcome, answered locally or by a peer.", ["outcome", "served_by"]
+    "foldlake_lookups",
+    "Named lookups and records, counted once, by the node that received the request. outcome: ok, a failure reason, or other; "
+    "served_by: local or peer.",
+    ["outcome", "served_by"],
 )
-COMMANDS = Counter("foldlake_commands", "Commands by outcome.", ["command", "outcome"])
+COMMANDS = Counter(
+    "foldlake_commands", "Commands. outcome: accepted, or the slug of a problem.", ["command", "outcome"]
+)
 CHANGE_STREAMS = Gauge(
     "foldlake_change_streams", "Open streams of changes.", ["read_model"], multiprocess_mode="livesum"
 )
@@ -33,7 +38,7 @@ SPANS_DROPPED = Counter(
 )
 LOOKUP_SECONDS = Histogram(
     "foldlake_lookup_seconds",
-    "Server-side duration of a named lookup.",
+    "Server-side duration of successful named lookups whose only parameter is the key.",
     buckets=(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0),
 )
 LOOKUPS_LOCAL_OK = LOOKUPS.labels("ok", "local")
@@ -156,7 +161,7 @@ def _of_checks(reading: NodeReading) -> Iterator[Metric]:
     stores = Gauges(["read_model", "version", "store"], marks)
     yield stores.of(
         "foldlake_verified_age_seconds",
-        "Age of the oldest event that no passed quality check covers, at most.",
+        "Age of the oldest event that no passed quality check covers, at most; none before the first check.",
         lambda mark: mark.age_s(now_s),
     )
     yield stores.of(

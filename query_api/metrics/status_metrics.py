@@ -155,7 +155,7 @@ def _metrics(sections: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
     tables = Gauges(["table"], [([table["table"]], table) for table in existing])
     yield tables.of(
         "foldlake_lake_table_age_seconds",
-        "Time since Foldlake's newest commit.",
+        "Time since Foldlake's newest commit; it grows while there are no events.",
         lambda table: table["age_s"],
     )
     yield tables.of(

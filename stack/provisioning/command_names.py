@@ -36,6 +36,7 @@ GROUPS = {
         "new": "Write a new read model, route or emission to start from, with its test.",
         "openapi": "Print the contract of the HTTP API: an OpenAPI document.",
         "stream": "Run the stream driver alone, against any Kafka brokers.",
+        "docs": "Build the documentation's site, or serve it on this machine.",
         "test": "Run the linter, the type checker and the tests.",
         "bench": "Run the benchmarks.",
     },

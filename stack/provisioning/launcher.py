@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from include.files import FileLock, holder_of, write_atomically
 from stack.provisioning.command_names import overview
+from stack.provisioning.installer import InstallationError, install
 from stack.provisioning.java import JavaNotFoundError, candidates, find_java
 from stack.provisioning.layout import CHECKOUT, DOWNLOADED, PARTS, REQUIREMENTS, Layout
 from stack.provisioning.requirements import BYTES_PER_GB, DISK_GB, python_remedy
@@ -119,6 +120,23 @@ def make_ready(layout: Layout) -> None:
         for training in TRAININGS:
             if not layout.is_ready(training.part):
                 train(layout, training)
+
+
+def make_docs_ready(layout: Layout) -> None:
+    """Install the environment of the documentation's site if it is missing.
+
+    Raises:
+        PreparationError: the packages cannot be installed.
+    """
+    with _preparation_lock(layout):
+        if layout.is_ready("docs"):
+            return
+        _create_bootstrap(layout)
+        try:
+            install(layout, "docs", _base_python())
+        except InstallationError as error:
+            message = f"The packages of the documentation's site cannot be installed. {error}"
+            raise PreparationError(message) from error
 
 
 def _download(layout: Layout) -> None:

@@ -12,6 +12,7 @@ REQUIREMENTS = {
     "bootstrap": CHECKOUT / "requirements-bootstrap.txt",
     "main": CHECKOUT / "requirements.txt",
     "stream": CHECKOUT / "requirements-stream.txt",
+    "docs": CHECKOUT / "requirements-docs.txt",
 }
 
 
@@ -22,7 +23,7 @@ class Layout:
     root: Path
 
     def environment(self, name: str) -> Path:
-        """Directory of a virtual environment: `bootstrap`, `main` or `stream`."""
+        """Directory of a virtual environment: `bootstrap`, `main`, `stream`, or `docs`, which only `./foldlake docs` installs."""
         return self.root / name
 
     def python(self, environment: str) -> Path:

@@ -8,7 +8,9 @@ from include.kafka.record_schema import RecordSchema
 
 
 class EventFormat(StrEnum):
-    """AVRO: Avro records in Confluent's wire format. JSON: objects of plain JSON, which only a route reads.
+    """The format of the events of a topic.
+
+    AVRO: Avro records in Confluent's wire format. JSON: objects of plain JSON, which only a route reads.
 
     The schema of a JSON event type is an Avro schema, too: it names the fields and types that the objects are converted to.
     """

@@ -23,7 +23,7 @@ FieldsOfRevision: TypeAlias = Callable[[int], Mapping[str, "str | Column"]]
 
 @dataclass(frozen=True)
 class Emission(ModelOutput):
-    """An emission as data.
+    """An emission: one output for each event, with the state of its key after it.
 
     name: lower case, digits and dashes; part of its checkpoints' paths and of the header `route` of every record that it writes.
     read_model: name of the read model whose events and state it reads.

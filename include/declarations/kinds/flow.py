@@ -24,7 +24,7 @@ ROUTE = "route"
 
 @dataclass(frozen=True)
 class Flow:
-    """A flow as data. Its query, topics, lag, task slots, metrics and status follow from it.
+    """A flow: a query from topic to topic. Its query, topics, lag, task slots, metrics and status follow from it.
 
     kind: the word for its kind of declaration, such as `route`. name: of the declaration; both are lower case, digits and dashes. They name
         the query and its checkpoint; the name is also the header `route` of every output.

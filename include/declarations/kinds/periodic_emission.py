@@ -26,7 +26,7 @@ SHORTEST, LONGEST = timedelta(seconds=0.5), timedelta(days=1)
 
 @dataclass(frozen=True)
 class PeriodicEmission(ModelOutput):
-    """A periodic emission as data.
+    """A periodic emission: all records of a read model, written at each interval.
 
     name: lower case, digits and dashes; in the header `route` of every record that it writes.
     read_model: name of the read model whose live version it reads.

@@ -9,7 +9,7 @@ from include.declarations.kinds.kind import FlowDeclaration
 
 @dataclass(frozen=True)
 class Route(Flow, FlowDeclaration):
-    """A route as data.
+    """A route: a stateless query that writes events of one topic to another.
 
     name: lower case, digits and dashes; part of its checkpoint's path and of the header `route` of every record that it writes.
     source_topic: the topic that it reads.

@@ -1,6 +1,5 @@
 """docs/read-models.md, docs/how-to/test-a-rule.md and the tutorial, followed to the letter: what they tell a newcomer to write works as it is written."""
 
-import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,16 +14,16 @@ from include.settings import CHECKOUT
 from spark_jobs.folding.expressions.columns import field_columns
 from stack.declaration_testing.results import folded
 from tests.integration.declarations.run_module import run_module
+from tests.support.documentation import page_blocks
 
 DOCS = CHECKOUT / "docs"
 TEST_PAGE = "how-to/test-a-rule.md"
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 MODULE = CHECKOUT / "tests" / "support" / "read_models" / "deposits_per_day.py"
 
 
 def blocks(page: str) -> list[str]:
     """Return the page's blocks of Python, in order."""
-    return BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))
+    return [block.text for block in page_blocks.blocks(f"docs/{page}", "python")]
 
 
 def block_with(page: str, text: str) -> str:

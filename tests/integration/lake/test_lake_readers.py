@@ -18,19 +18,16 @@ from cli.lake import read_model_lines
 from include.lake.as_of import NoHistoryError, table_as_of
 from include.lake.event_table_check import check_event_table
 from include.lake.status import read_model_status
-from include.settings import CHECKOUT, Settings
+from include.settings import Settings
 from spark_jobs.compaction import compact
 from spark_jobs.event_tables import append_new
 from spark_jobs.lake.lake_table import LakeTable
+from tests.support.documentation.page_blocks import blocks
 from tests.support.lake.event_ledger import EventLedger
 from tests.support.lake.lake_ledger import LakeLedger
 
 DOCUMENTED_PATH = ".foldlake/lake/balance"
-EXAMPLES = re.findall(
-    r"^```python\n(.*?)^```$",
-    (CHECKOUT / "docs" / "how-to" / "lake-readers.md").read_text(),
-    re.MULTILINE | re.DOTALL,
-)
+EXAMPLES = [block.text for block in blocks("docs/how-to/lake-readers.md", "python")]
 Reader = Callable[[str, SparkSession], dict[str, Decimal]]
 # More digits than a double has, cents, and a negative amount.
 AMOUNTS = {

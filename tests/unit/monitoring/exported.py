@@ -31,7 +31,7 @@ from query_api.metrics.node_metrics import (
 )
 from query_api.metrics.status_metrics import status_exposition, stream_exposition
 from query_api.status.node_view import readiness
-from tests.unit.project.test_documented_names import slugs
+from tests.unit.query_api.http.contract.test_problem_slugs import slugs
 
 INSTANCE = "node-1:5051"
 DAY_S = 86_400

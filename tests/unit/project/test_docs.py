@@ -12,7 +12,10 @@ from include.settings import CHECKOUT, PREFIX, VARIABLES
 from include.settings.variables import FILE
 from stack.provisioning.command_names import COMMANDS
 
-PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
+PAGES = [
+    CHECKOUT / "README.md",
+    *sorted(page for page in (CHECKOUT / "docs").rglob("*.md") if "vendor" not in page.parts),
+]
 DECISIONS = CHECKOUT / "docs" / "decisions"
 # Hosts that a tracked file may name in a URL: this machine, containers of docker-compose.yaml, documentation, and the namespaces of SVG,
 # of JSON Schema and of Prometheus' operator.
@@ -28,7 +31,10 @@ DOCUMENTATION = {
     "www.w3.org",
 }
 # As their authors published it.
-VENDORED = frozenset(CHECKOUT / "query_api" / "http" / page / "vendor" for page in ("status", "contract"))
+VENDORED = {
+    *(CHECKOUT / "query_api" / "http" / page / "vendor" for page in ("status", "contract")),
+    CHECKOUT / "docs" / "assets" / "vendor",
+}
 URL_HOST = re.compile(r"https?://((?:[\w-]+\.)+[A-Za-z]{2,}|\d+(?:\.\d+){3})")
 # Hosts without a scheme; `from a.net import b` is not one.
 BARE_HOST = re.compile(

@@ -1,7 +1,6 @@
-"""The pages name every problem slug and every metric of a query node."""
+"""Every problem slug in the code has a kind, which docs/reference/problems.md lists."""
 
 import ast
-import re
 from collections.abc import Iterator
 
 import pytest
@@ -10,9 +9,6 @@ from include.settings import CHECKOUT
 from query_api.http.problem_kinds import KINDS, kind_of
 from query_api.lookup.lookup_results import FailureReason
 
-PAGES = "".join(
-    (CHECKOUT / "docs" / name).read_text(encoding="utf-8") for name in ("api.md", "operations.md")
-)
 NODE = sorted((CHECKOUT / "query_api").rglob("*.py"))
 ACCESS = sorted((CHECKOUT / "include" / "access").glob("*.py"))
 WINDOWS = [CHECKOUT / "include" / "declarations" / "windows.py"]
@@ -54,17 +50,6 @@ def slugs() -> Iterator[str]:
     yield from (kind.slug for kind in KINDS if not kind.is_family)
 
 
-def metrics() -> Iterator[str]:
-    for module in NODE:
-        yield from re.findall(r'"(foldlake_[a-z_]+)"', module.read_text(encoding="utf-8"))
-
-
 @pytest.mark.parametrize("slug", sorted(set(slugs())))
-def test_a_problem_is_named_and_has_a_kind(slug: str) -> None:
-    assert f"`{slug}`" in PAGES
+def test_a_problem_has_a_kind(slug: str) -> None:
     assert kind_of(slug) is not None
-
-
-@pytest.mark.parametrize("metric", sorted(set(metrics())))
-def test_a_metric_is_named(metric: str) -> None:
-    assert re.search(rf"{metric}(_total)?[`{{]", PAGES)

@@ -1,0 +1,1 @@
+"""The documentation: its site, and its pages that are generated from the code."""
