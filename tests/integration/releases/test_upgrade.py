@@ -129,7 +129,9 @@ def event_count(port: int, key: str) -> int:
     with http_client() as client:
         answer = client.get(f"http://127.0.0.1:{port}/api/read-models/{MODEL}/records/{key}")
     answer.raise_for_status()
-    return int(answer.json()["event_count"])
+    record = answer.json()
+    # Of an earlier release, or of this one.
+    return int(record.get("event_count") or record["eventCount"])
 
 
 def is_ready(node: Host) -> bool:

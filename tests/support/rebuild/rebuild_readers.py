@@ -84,7 +84,7 @@ class Readers:
         return response if response.is_success else f"{url}: {response.status_code} {response.text}"
 
     def _check(self, answer: dict[str, object], newest: dict[tuple[str, int], int]) -> None:
-        version, count = int(str(answer["version"])), int(str(answer["event_count"]))
+        version, count = int(str(answer["version"])), int(str(answer["eventCount"]))
         key_in_version = (str(answer["key"]), version)
         self.versions[version] += 1
         if count < newest.get(key_in_version, 0):
