@@ -69,7 +69,7 @@ DECIMALS = Parameter(
 FIELD_NAMES = Parameter(
     FIELD_NAMES_PARAMETER,
     {"type": "string", "enum": list(map(str, FieldNames)), "default": FieldNames.CAMEL.value},
-    "`snake_case`: fields have the names of earlier releases, such as `event_count` for `eventCount`. The header `Foldlake-Field-Names` does the same.",
+    "`snake_case`: fields have the names of earlier releases, such as `event_count` for `eventCount`. The schemas show the new names. The header `Foldlake-Field-Names` does the same.",
     is_deprecated=True,
 )
 IF_NONE_MATCH = Parameter(
