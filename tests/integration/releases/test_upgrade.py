@@ -130,8 +130,8 @@ def event_count(port: int, key: str) -> int:
         answer = client.get(f"http://127.0.0.1:{port}/api/read-models/{MODEL}/records/{key}")
     answer.raise_for_status()
     record = answer.json()
-    # Of an earlier release, or of this one.
-    return int(record.get("event_count") or record["eventCount"])
+    # A node of the previous release has the old name.
+    return int(record["eventCount"] if "eventCount" in record else record["event_count"])
 
 
 def is_ready(node: Host) -> bool:
