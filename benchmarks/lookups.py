@@ -195,14 +195,14 @@ def measure_streams(questions: list[tuple[str, str]], owned: dict[int, int]) -> 
 
     def listed(replica: PartitionReplica) -> list[str]:
         found: list[str] = []
-        after: str | None = ""
-        while after is not None:
+        cursor: str | None = ""
+        while cursor is not None:
             page = httpx.get(
                 replica.url + records_path(READ_MODEL.name),
-                params={"partition": replica.partition, "limit": 1000, "after": after},
+                params={"partition": replica.partition, "limit": 1000, "cursor": cursor},
             ).json()
             found += [record["key"] for record in page["records"]]
-            after = page["next"]
+            cursor = page["next"]
         return found
 
     # The first stream of a worker process imports what later ones have.

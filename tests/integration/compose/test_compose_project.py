@@ -87,7 +87,7 @@ def status_sections(project: Project) -> dict[str, Any]:
 def last_check(project: Project) -> dict[str, Any]:
     """Return the newest check of the balance; empty before the first."""
     checks = status_sections(project)["quality"]["data"] or []
-    return next((one["last_check"] for one in checks if one["read_model"] == "balance"), None) or {}
+    return next((one["lastCheck"] for one in checks if one["readModel"] == "balance"), None) or {}
 
 
 def test_the_lake_is_compacted_and_checked(project: Project) -> None:
@@ -96,7 +96,7 @@ def test_the_lake_is_compacted_and_checked(project: Project) -> None:
 
     sections = status_sections(project)
     assert {name: found["error"] for name, found in sections.items() if found["error"]} == {}
-    assert [one["service"] for one in sections["services"]["data"] if not one["is_up"]] == []
+    assert [one["service"] for one in sections["services"]["data"] if not one["isUp"]] == []
     check = last_check(project)
     assert check["passed"]
     for number in (1, 2):

@@ -99,8 +99,8 @@ def test_events_are_folded_and_answered(secured: SecuredStack) -> None:
     assert accepted.status_code == 202, accepted.text
     url = f"http://127.0.0.1:{port}/api/status?sections=services"
     (kafka, registry, _) = HTTP.get(url).json()["sections"]["services"]["data"]
-    assert kafka["is_up"], kafka
-    assert registry["is_up"], registry
+    assert kafka["isUp"], kafka
+    assert registry["isUp"], registry
 
 
 def test_the_lake_is_compacted_and_checked_by_both_engines(secured: SecuredStack) -> None:

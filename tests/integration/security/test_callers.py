@@ -73,7 +73,7 @@ def test_a_key_of_the_command_line_is_known_on_both_nodes_and_revoked_within_a_s
     listed = cli(secured, "list", "--json")
     assert secret not in listed.stdout
     (entry,) = (one for one in json.loads(listed.stdout) if one["name"] == "till 7")
-    assert (entry["scopes"], entry["read_models"]) == (["read"], ["balance"])
+    assert (entry["scopes"], entry["readModels"]) == (["read"], ["balance"])
 
     (ended,) = secured.keys.revoke("till 7", datetime.now(UTC))
     revoked_s = time.monotonic()
