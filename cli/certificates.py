@@ -7,7 +7,6 @@ import typer
 
 if TYPE_CHECKING:
     from include.nodes.certificates import Certificate
-    from include.settings import Settings
 
 
 class Action(StrEnum):
@@ -43,23 +42,13 @@ def run(
 
     settings = Settings()
     if action is Action.SHOW:
-        print_certificates(shown(settings))
+        print_certificates(certificates.known_certificates(settings))
         return
     if action is Action.CREATE:
         changed = certificates.create(settings.home, {**node_hosts(settings), **_parsed(node or ())})
     else:
         changed = certificates.renew(settings.home)
     print_certificates(changed)
-
-
-def shown(settings: "Settings") -> "list[Certificate]":
-    """Return the certificates of the home, then others that the settings name."""
-    from include.nodes.certificates import certificates_of, read_all
-    from include.nodes.peer_tls import TlsFiles
-
-    named = TlsFiles(settings.node_tls.ca_file, settings.node_tls.cert_file)
-    others = read_all([TlsFiles(None, settings.tls.cert_file), named])
-    return list({one.path: one for one in (*certificates_of(settings.home), *others)}.values())
 
 
 def print_certificates(certificates: "list[Certificate]") -> None:

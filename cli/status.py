@@ -146,11 +146,11 @@ def _certificate_warnings(settings: "Settings") -> list[str]:
     """Return a sentence for each certificate in use that ends soon."""
     if not settings.has_peer_listener and settings.tls.cert_file is None:
         return []
-    from cli.certificates import shown
     from include.errors import FoldlakeError
+    from include.nodes.certificates import known_certificates
 
     try:
-        return [one.warning for one in shown(settings) if one.warning]
+        return [one.warning for one in known_certificates(settings) if one.warning]
     except FoldlakeError as error:
         return [str(error)]
 

@@ -30,8 +30,8 @@ from query_api.http.json_text import RecordForm
 from query_api.lookup.lookup_results import LookupFailedError
 
 HEARTBEAT_S = 10.0
-# The server learns that a client is gone when it is given something to send, also if that is nothing; then the thread is free again.
-CHECK_S = 2.0
+# The server learns that a client is gone, and the guard that a key is revoked, when a stream has something to send, also if that is nothing.
+CHECK_S = 0.5
 # After these a client has to forget what it knows. After all others it continues where it was.
 RESETS = {
     "promoted": "Another version of the read model is live.",
@@ -113,6 +113,8 @@ class ChangeStream:
                 elif self._is_heartbeat_due():
                     # Without a position: that of the last event remains valid.
                     yield b": heartbeat\n\n"
+                else:
+                    yield b""
             self._at = tuple(catch_up.offsets)
             number = self._recent.first_after(self._at)
             if number is not None or self._end_reason():

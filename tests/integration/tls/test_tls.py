@@ -131,6 +131,24 @@ def test_each_node_answers_with_records_of_the_other(nodes: SecuredNodes) -> Non
     }
 
 
+def test_the_metrics_for_callers_count_what_a_node_answers_for_the_other_one(nodes: SecuredNodes) -> None:
+    asked, other = nodes.settings.query_ports
+
+    def counted(client: httpx.Client) -> float:
+        page = client.get(f"{nodes.settings.loopback_url(other)}/metrics").text
+        (line,) = (one for one in page.splitlines() if one.startswith("foldlake_lookup_seconds_count"))
+        return float(line.split()[1])
+
+    with nodes.client() as client:
+        before = counted(client)
+        url = f"{nodes.settings.loopback_url(asked)}/api/customers.getBalance"
+        answered = [client.get(url, params={"customerId": customer}) for customer in nodes.expected]
+        by_other = sum(answer.headers["Foldlake-Node"] == "node-2" for answer in answered)
+
+        assert by_other > 0
+        assert counted(client) == before + by_other
+
+
 def test_jobs_read_the_records_of_both_nodes(nodes: SecuredNodes) -> None:
     settings = nodes.settings
     rule = PeerRule.of_client(settings)
