@@ -158,11 +158,11 @@ def test_jobs_read_the_records_of_both_nodes(nodes: SecuredNodes) -> None:
 
 
 def test_demos_and_forms_of_airflow_need_no_key(nodes: SecuredNodes) -> None:
-    settings, expected = nodes.settings, {key: str(amount) for key, amount in nodes.expected.items()}
+    settings = nodes.settings
 
     for node in local_nodes(settings):
         listed = list_states(node, "balance", page=7) or {}
-        assert {key: str(state["amount"]) for key, state in listed.items()} == expected
+        assert {key: Decimal(str(state["amount"])) for key, state in listed.items()} == nodes.expected
     assert read_model_labels(settings, ["balance"]) == {"balance": "balance (v1 live)"}
 
 
