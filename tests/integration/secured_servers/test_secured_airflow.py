@@ -14,27 +14,12 @@ from include.airflow.names import COMPACTION_DAG, QUALITY_DAG
 from include.airflow.web import read_model_labels
 from include.settings import Settings
 from stack.lifecycle import start
-from stack.stack_guard import guarded
-from tests.integration.secured_servers.test_secured_kafka import (
-    EVENTS,
-    KAFKA_PASSWORD,
-    KAFKA_SECRET,
-    PRIVATE,
-    REGISTRY_PASSWORD,
-    REGISTRY_SECRET,
-)
 from tests.support.security.certificates import Authority
 from tests.support.security.secured_broker import SecuredBroker
-from tests.support.security.secured_registry import secured_registry
+from tests.support.security.secured_home import KAFKA_SECRET, PRIVATE, REGISTRY_SECRET, secured_home
 from tests.support.stream_events import BALANCE, Ledger
 from tests.support.stream_process import EventSource
-from tests.support.temporary_stack import (
-    SHORT_COMMITS,
-    delete_topics,
-    first_of_free_ports,
-    temporary_home,
-    temporary_settings,
-)
+from tests.support.temporary_stack import first_of_free_ports
 from tests.support.waiting import wait_until
 
 # Airflow, the driver and a Spark job start, beside another worker's tests.
@@ -42,43 +27,17 @@ pytestmark = pytest.mark.timeout(1200)
 TIMEOUT_S = 400.0
 POLL_S = 1.0
 ENDED = ("success", "failed")
+EVENTS = 300
 
 
 @pytest.fixture(scope="module")
 def stack(
     servers: Settings, keep_home: Callable[[], bool], broker: SecuredBroker, authority: Authority
 ) -> Iterator[Settings]:
-    with (
-        temporary_home(keep_home) as home,
-        secured_registry(
-            servers.registry.port, authority.issue("registry"), "foldlake", REGISTRY_PASSWORD
-        ) as registry_url,
-    ):
-        broker.add_user("foldlake", KAFKA_PASSWORD)
-        settings = temporary_settings(
-            home,
-            auth="keys",
-            node_peer_port=first_of_free_ports(2),
-            kafka_bootstrap=f"127.0.0.1:{broker.port}",
-            kafka_security_protocol="SASL_SSL",
-            kafka_sasl_mechanism="SCRAM-SHA-512",
-            kafka_sasl_username="foldlake",
-            kafka_sasl_password=KAFKA_PASSWORD,
-            kafka_ssl_ca_file=authority.ca_file,
-            schema_registry_url=f"{registry_url}/apis/ccompat/v7",
-            schema_registry_username="foldlake",
-            schema_registry_password=REGISTRY_PASSWORD,
-            schema_registry_ca_file=authority.ca_file,
-            stream_spare_queries=0,
-            compaction_interval_s=0,
-            **SHORT_COMMITS,
-        )
-        # Other tests have used the broker, with checkpoints of their own.
-        delete_topics(settings)
-        with guarded(settings):
-            start(settings)
-            yield settings
-        delete_topics(settings)
+    values = {"auth": "keys", "node_peer_port": first_of_free_ports(2), "compaction_interval_s": 0}
+    with secured_home(servers, broker, authority, keep_home, **values) as settings:
+        start(settings)
+        yield settings
 
 
 def run(api: AirflowApi, dag: str, form: dict[str, Any]) -> str | None:
