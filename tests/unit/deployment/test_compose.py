@@ -15,18 +15,9 @@ from include.settings.systems import known_systems
 from include.settings.variables import FILE
 from include.spark.stream_config import stream_task_slots
 from stack.lifecycle import component_modules
+from tests.support.compose.compose_file import interpolated
 
 HEALTHY, COMPLETED = "service_healthy", "service_completed_successfully"
-
-
-VARIABLE = re.compile(r"\$\{\w+:([-+])([^${}]*)\}")
-
-
-def interpolated(text: str) -> str:
-    """Replace `${NAME:-default}` with the default and `${NAME:+value}` with nothing, as Docker does without a `.env`."""
-    while (replaced := VARIABLE.sub(lambda found: found[2] if found[1] == "-" else "", text)) != text:
-        text = replaced
-    return text.replace("$$", "$")
 
 
 @pytest.fixture(scope="module")
