@@ -32,17 +32,15 @@ def settings(
 def test_secrets_reach_executors_by_a_file_only(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The event log has all properties that the pages of Spark show, and the plan of each query.
-    events, configuration = tmp_path / "events", tmp_path / "configuration"
+    events = tmp_path / "events"
     events.mkdir()
-    configuration.mkdir()
-    (configuration / "spark-defaults.conf").write_text(
-        f"spark.eventLog.enabled true\nspark.eventLog.compress false\nspark.eventLog.dir {events.as_uri()}\n"
-    )
-    monkeypatch.setenv("SPARK_CONF_DIR", str(configuration))
     ledger = Ledger()
     make_topics(settings, BALANCE.source_topic)
     with spark_cluster(settings, tmp_path) as master:
+        # The event log has the properties that Spark's pages show, and the plans.
+        options = {"enabled": "true", "compress": "false", "dir": events.as_uri()}
+        java = " ".join(f"-Dspark.eventLog.{name}={value}" for name, value in options.items())
+        monkeypatch.setenv("JDK_JAVA_OPTIONS", java)
         on_cluster = settings.changed(stream_master=master, stream_driver_host=LOOPBACK)
         with stream_driver(on_cluster):
             EventSource(settings, BALANCE.source_topic).append(ledger.random_events(EVENTS))
@@ -57,7 +55,9 @@ def test_secrets_reach_executors_by_a_file_only(
         assert [one.pid for one in processes if text in " ".join(one.info["cmdline"])] == []
         assert [one.pid for one in executors if text in str(one.info["environ"])] == []
     logs = [path for path in events.rglob("*") if path.is_file()]
-    assert any("config.providers" in path.read_text(errors="replace") for path in logs)
+    text = "".join(path.read_text(errors="replace") for path in logs)
+    assert "SparkListenerEnvironmentUpdate" in text
+    assert "SparkListenerSQLExecutionStart" in text
     files = [path for folder in (tmp_path, settings.home) for path in folder.rglob("*") if path.is_file()]
     found = {path for path in files if any(text.encode() in path.read_bytes() for text in SECRETS)}
     assert found <= {settings.home / name for name in PRIVATE}
