@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from demo.baskets.comparison import NodeComparison
     from demo.baskets.loading import Account
-    from include.nodes.local_nodes import LocalNode
+    from include.nodes.local_nodes import NodeAddress
     from include.settings import Settings
 
 # Enough for the driver's JVM to start and finish its first batch on a busy machine.
@@ -213,7 +213,7 @@ def compare(
         for node in local_nodes(settings):
             task = progress.add_task(f"Comparing {node.name}", total=len(expected))
 
-            def is_equal(node: "LocalNode" = node, task: "TaskID" = task) -> bool:
+            def is_equal(node: "NodeAddress" = node, task: "TaskID" = task) -> bool:
                 progress.reset(task)
                 comparisons[node.name] = compare_node(node, expected, partial(progress.advance, task))
                 return not comparisons[node.name].differences

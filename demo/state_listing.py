@@ -5,13 +5,13 @@ from typing import Any
 
 import httpx
 
-from include.nodes.local_nodes import LocalNode
+from include.nodes.local_nodes import NodeAddress
 
 TIMEOUT_S = 10.0
 PAGE = 1_000
 
 
-def list_states(node: LocalNode, read_model: str, page: int = PAGE) -> dict[str, dict[str, Any]] | None:
+def list_states(node: NodeAddress, read_model: str, page: int = PAGE) -> dict[str, dict[str, Any]] | None:
     """Return the state of each key, from all nodes, as one node answers it; None if it cannot answer now.
 
     page: keys per request, 1 to 1,000.

@@ -13,7 +13,7 @@ from demo.orders.oracle import Oracle
 from demo.pos.branches import Check as PosCheck
 from demo.pos.outputs import look_up_points
 from demo.state_listing import list_states
-from include.nodes.local_nodes import LocalNode, local_nodes
+from include.nodes.local_nodes import NodeAddress, local_nodes
 from include.settings import Settings
 from tests.support.waiting import wait_until
 
@@ -46,7 +46,7 @@ def require_all_exact(settings: Settings, loads: Loads, probes: Deposits, invoic
     yield f"logs: {loads.lines:,} lines in {len(BRANCHES)} branches, {len(STATES)} read models on both nodes"
 
 
-def _logs_are_exact(check: Check, nodes: Sequence[LocalNode]) -> bool:
+def _logs_are_exact(check: Check, nodes: Sequence[NodeAddress]) -> bool:
     check.read()
     return all(check.compare(branch).is_exact for branch in BRANCHES) and all(
         check.compare_states(name, list_states(node, name) or {}).is_exact
@@ -55,6 +55,6 @@ def _logs_are_exact(check: Check, nodes: Sequence[LocalNode]) -> bool:
     )
 
 
-def _points_are_exact(check: PosCheck, nodes: Sequence[LocalNode]) -> bool:
+def _points_are_exact(check: PosCheck, nodes: Sequence[NodeAddress]) -> bool:
     cards = check.cards()
     return all(check.compare_points(node.name, look_up_points(node, cards)).is_exact for node in nodes)

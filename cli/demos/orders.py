@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from demo.orders.couriers import Shift
     from demo.orders.oracle import Location, Oracle
-    from include.nodes.local_nodes import LocalNode
+    from include.nodes.local_nodes import NodeAddress
     from include.settings import Settings
 
 ACTIVE = 500
@@ -93,7 +93,7 @@ def drive(console: "Console", settings: "Settings", shift: "Shift", minutes: flo
         progress.update(task, completed=minutes * 60)
 
 
-def differing_orders(console: "Console", node: "LocalNode", expected: "dict[str, Location]") -> set[str]:
+def differing_orders(console: "Console", node: "NodeAddress", expected: "dict[str, Location]") -> set[str]:
     """Return the orders of which a node has another location, none, or one too many, once it no longer changes."""
     from demo.orders.lookups import list_active
     from include.waiting import wait_for

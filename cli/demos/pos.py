@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from demo.pos.branches import Branch, Check, Result
     from demo.pos.dataset import Sales
-    from include.nodes.local_nodes import LocalNode
+    from include.nodes.local_nodes import NodeAddress
     from include.settings import Settings
 
 # Enough for the driver's JVM to start and finish its first batch on a busy machine.
@@ -186,7 +186,7 @@ def compare_nodes(console: "Console", settings: "Settings", check: "Check") -> "
             yield Row("loyalty", "read model", f"node {node.name}", result)
 
 
-def _compared_node(progress: "Progress", check: "Check", node: "LocalNode", cards: "list[str]") -> "Result":
+def _compared_node(progress: "Progress", check: "Check", node: "NodeAddress", cards: "list[str]") -> "Result":
     from demo.pos.outputs import look_up_points
     from include.waiting import wait_for
 

@@ -11,7 +11,7 @@ import httpx
 
 from demo.baskets.dataset import Basket
 from demo.baskets.loading import Account, Ledger
-from include.nodes.local_nodes import LocalNode
+from include.nodes.local_nodes import NodeAddress
 
 LOOKUP_TIMEOUT_S = 10.0
 PARALLEL_LOOKUPS = 4
@@ -51,7 +51,7 @@ def expected_accounts(baskets: Sequence[Basket], ledger: Ledger | None = None) -
 
 
 def compare_node(
-    node: LocalNode, expected: dict[str, Account], on_answer: Callable[[], None] = lambda: None
+    node: NodeAddress, expected: dict[str, Account], on_answer: Callable[[], None] = lambda: None
 ) -> NodeComparison:
     """Read every household's balance and state record from a node, and compare both with the expected account.
 

@@ -24,7 +24,7 @@ from include.declarations.event_table import EventTable
 from include.declarations.load import load_catalog
 from include.kafka.record_schema import schema_file
 from include.kafka.wire_format import HEADER_BYTES
-from include.nodes.local_nodes import LocalNode
+from include.nodes.local_nodes import NodeAddress
 from include.settings import Settings
 
 PLACE = {"key": pa.string(), "partition": pa.int32(), "offset": pa.int64()}
@@ -126,7 +126,7 @@ State = tuple[str, Decimal, Decimal, int, int]
 
 
 def look_up_points(
-    node: LocalNode, cards: Sequence[str], on_answer: Callable[[], None] = lambda: None
+    node: NodeAddress, cards: Sequence[str], on_answer: Callable[[], None] = lambda: None
 ) -> list[State]:
     """Return card, points, amount spent, number of invoices and of cancellations of each card that the node answers for.
 

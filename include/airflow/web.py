@@ -1,7 +1,7 @@
 """What Airflow's web page shows of Foldlake: labels of forms, notes of quality runs with links to reports, details of asset events."""
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -10,7 +10,7 @@ from airflow.sdk import Asset, Context
 from include.airflow.client import MAX_NOTE_CHARACTERS, AirflowUnavailableError, airflow_api
 from include.airflow.names import lake_asset
 from include.errors import SettingsError
-from include.nodes.local_nodes import LocalNode, local_nodes
+from include.nodes.local_nodes import NodeAddress, local_nodes
 from include.position import Offsets
 from include.quality.report import Outcome, Verdict, report_url
 from include.settings import Settings
@@ -119,11 +119,7 @@ def _label(model: dict[str, Any]) -> str:
 
 
 def _read_models(settings: Settings) -> list[dict[str, Any]]:
-    nodes = local_nodes(settings)
-    if not settings.has_peer_listener:
-        # With authentication, the server of the reports demands a key.
-        nodes = (LocalNode(settings.reports_base_url.rstrip("/")), *nodes)
-    for node in dict.fromkeys(nodes):
+    for node in _nodes(settings):
         try:
             with node.client(TIMEOUT_S) as client:
                 found: list[dict[str, Any]] = client.get(PATH).raise_for_status().json()
@@ -131,6 +127,32 @@ def _read_models(settings: Settings) -> list[dict[str, Any]]:
             continue
         return found
     return []
+
+
+def _nodes(settings: Settings) -> Iterator[NodeAddress]:
+    """Yield the nodes on this machine, then those elsewhere: in other containers or on other machines, which a setting names."""
+    if not settings.has_peer_listener:
+        # With authentication, the server of the reports demands a key.
+        yield NodeAddress(settings.reports_base_url.rstrip("/"))
+    yield from local_nodes(settings)
+    if settings.node.peer_hosts:
+        yield from _members(settings)
+
+
+def _members(settings: Settings) -> list[NodeAddress]:
+    # Not when DAGs are parsed on the machine of the nodes.
+    from confluent_kafka import KafkaException  # noqa: PLC0415
+
+    from include.kafka.topics import admin_client  # noqa: PLC0415
+    from include.nodes.node_url import PeerRule  # noqa: PLC0415
+    from include.nodes.routing_table import routing_table  # noqa: PLC0415
+
+    rule = PeerRule.of_client(settings)
+    try:
+        table = routing_table(admin_client(settings.kafka_connection, log_level=0), TIMEOUT_S, rule)
+    except KafkaException:
+        return []
+    return [NodeAddress(url, rule.tls) for url in (table.nodes if table else ())]
 
 
 def note_verdict(settings: Settings, run: Any, read_model: str, check: str, verdict: Verdict) -> None:  # noqa: ANN401 - Airflow's

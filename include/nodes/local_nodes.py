@@ -11,8 +11,8 @@ from include.settings import Settings
 
 
 @dataclass(frozen=True)
-class LocalNode:
-    """A node on this machine. url: where jobs and commands reach it; an API key is not needed there. tls: of the connections to it."""
+class NodeAddress:
+    """Where jobs and commands reach a node, without an API key. tls: of the connections to it."""
 
     url: str
     tls: ClientTls = field(default_factory=ClientTls, compare=False)
@@ -28,10 +28,10 @@ class LocalNode:
         return httpx.Client(base_url=self.url, timeout=timeout_s, trust_env=False, verify=verify)
 
 
-def local_nodes(settings: Settings) -> tuple[LocalNode, ...]:
+def local_nodes(settings: Settings) -> tuple[NodeAddress, ...]:
     """Return the embedded nodes; raises SettingsError."""
     tls = client_tls(settings)
-    return tuple(LocalNode(url, tls) for url in local_node_urls(settings))
+    return tuple(NodeAddress(url, tls) for url in local_node_urls(settings))
 
 
 def local_node_urls(settings: Settings) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from include.airflow.web import read_model_labels
 from include.kafka.topics import admin_client
 from include.nodes.certificates import create
 from include.nodes.node_url import PeerRule
@@ -159,6 +160,12 @@ def test_callers_use_tls_and_a_key(containers: Containers) -> None:
                 answered_by.add((port, answer.headers["Foldlake-Node"]))
 
     assert answered_by == {(port, node) for port in (5051, 5052) for node in ("node-1", "node-2")}
+
+
+def test_forms_of_airflow_have_the_versions(containers: Containers) -> None:
+    settings = containers.settings("airflow-dag-processor")
+
+    assert read_model_labels(settings, ["balance"]) == {"balance": "balance (v1 live)"}
 
 
 def test_jobs_reach_both_nodes_with_their_certificate(containers: Containers) -> None:

@@ -18,7 +18,7 @@ from include.declarations.load import read_model
 from include.declarations.read_model import ReadModel
 from include.kafka.topics import dead_letter_topic
 from include.lake.tables import table_path
-from include.nodes.local_nodes import LocalNode, local_nodes
+from include.nodes.local_nodes import NodeAddress, local_nodes
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.replay.key_expectations import NO_ENDED_KEY
 from include.settings import Settings
@@ -128,7 +128,7 @@ def test_updates_after_the_lifetime_are_counted_as_dead_letters(settings: Settin
 def test_no_node_has_an_order_that_has_ended(settings: Settings, oracle: Oracle) -> None:
     expected = oracle.active()
 
-    def is_listed(node: LocalNode) -> bool:
+    def is_listed(node: NodeAddress) -> bool:
         return list_active(node, page=7) == expected
 
     for node, port in zip(local_nodes(settings), settings.query_ports, strict=True):

@@ -10,7 +10,7 @@ from demo.pos.loading import TOPIC, load
 from demo.pos.oracle import RATE
 from demo.pos.outputs import look_up_points
 from include.errors import FoldlakeError
-from include.nodes.local_nodes import LocalNode, local_nodes
+from include.nodes.local_nodes import NodeAddress, local_nodes
 from include.settings import Settings
 from include.waiting import wait_for
 from tests.support.waiting import wait_until
@@ -59,7 +59,7 @@ class Tills:
         """Wait until both nodes answer for every card as the oracle does."""
         for node in local_nodes(self._settings):
 
-            def is_exact(node: LocalNode = node) -> bool:
+            def is_exact(node: NodeAddress = node) -> bool:
                 return check.compare_points(node.name, look_up_points(node, check.cards())).is_exact
 
             wait_until(is_exact, f"{node.name} answers as the oracle does", TIMEOUT_S, POLL_S)
