@@ -1,5 +1,6 @@
 """The nodes of docker-compose.yaml as processes of this machine, without an engine: their certificates, keys, and TLS for callers."""
 
+import os
 import ssl
 import subprocess
 import sys
@@ -25,8 +26,9 @@ from tests.support.compose.compose_file import compose_services, on_this_machine
 from tests.support.temporary_stack import sharing_servers
 from tests.support.waiting import wait_until
 
-# Of loopback, so that both nodes have the ports of the containers.
-ADDRESSES = {"query-node-1": "127.0.0.11", "query-node-2": "127.0.0.12"}
+# Of loopback, so that both nodes have the ports of the containers; others for each run, so that runs do not meet.
+NETWORK = f"127.{os.getpid() % 200 + 20}.{os.getpid() // 200 % 250}"
+ADDRESSES = {"query-node-1": f"{NETWORK}.11", "query-node-2": f"{NETWORK}.12"}
 CUSTOMERS = 40
 DEADLINE_S = 120.0
 # As in docs/docker.md.
