@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from include.nodes.certificates import Certificate
 
 
+WILDCARD = "*."
+
+
 class Action(StrEnum):
     """What to do with the certificates."""
 
@@ -48,6 +51,9 @@ def run(
         changed = certificates.create(settings.home, {**node_hosts(settings), **_parsed(node or ())})
     else:
         changed = certificates.renew(settings.home)
+    if not changed:
+        print("Nothing to create: every certificate exists, and is valid for more than 30 days.")
+        return
     print_certificates(changed)
 
 
@@ -80,8 +86,9 @@ def _parsed(entries: "list[str] | tuple[str, ...]") -> dict[str, str]:
     found = {}
     for entry in entries:
         name, _, text = entry.partition("=")
-        host = normal_host(f"[{text}]" if ":" in text else text)
+        # The left-most label may be a wildcard: for the pods of a Kubernetes service, whose number changes.
+        host = normal_host(f"[{text}]" if ":" in text else text.removeprefix(WILDCARD))
         if not name or "/" in name or host is None:
             raise SettingsError(f"--node {entry!r}: write the name of the node, `=`, and its host.")
-        found[name] = host
+        found[name] = f"{WILDCARD}{host}" if text.startswith(WILDCARD) else host
     return found
