@@ -30,7 +30,16 @@ SENT = (
 )
 READ = (
     *(VERSION_HEADER, POSITION_HEADER, NODE_HEADER, "Foldlake-Role", AS_OF_HEADER, LAG_HEADER, REASON_HEADER),
-    *("Deprecation", "ETag", "Link", "Location", "Retry-After", "Sunset", "WWW-Authenticate", REQUEST_ID_HEADER),
+    *(
+        "Deprecation",
+        "ETag",
+        "Link",
+        "Location",
+        "Retry-After",
+        "Sunset",
+        "WWW-Authenticate",
+        REQUEST_ID_HEADER,
+    ),
 )
 PREFLIGHT_MAX_AGE_S = 600
 

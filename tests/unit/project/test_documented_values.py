@@ -65,9 +65,7 @@ def test_a_page_states_the_value_of_the_code(page: str, sentence: str) -> None:
 def test_the_rule_in_the_readme_is_that_of_its_module() -> None:
     rule = CODE.findall(README.read_text(encoding="utf-8"))[0]
 
-    assert rule in (CHECKOUT / "include" / "read_models" / "balance" / "model.py").read_text(
-        encoding="utf-8"
-    )
+    assert rule in (CHECKOUT / "include" / "read_models" / "balance" / "model.py").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -83,7 +81,9 @@ def test_the_code_of_contributing_is_that_of_a_tested_module(number: int, module
     lines = {line.strip() for line in (CHECKOUT / module).read_text(encoding="utf-8").splitlines()}
 
     # The page leaves out templates, docstrings and the bodies of methods.
-    assert [line for one in block.splitlines() if (line := one.strip().removesuffix(" ...")) not in lines | {""}] == []
+    assert [
+        line for one in block.splitlines() if (line := one.strip().removesuffix(" ...")) not in lines | {""}
+    ] == []
 
 
 def test_every_picture_is_shown_and_stored_once() -> None:
