@@ -18,7 +18,6 @@ BUDGETS = {
     "docs/kubernetes.md": 2,
     "docs/orders.md": 1,
     "docs/packages.md": 1,
-    "docs/security.md": 5,
 }
 
 
