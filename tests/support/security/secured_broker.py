@@ -29,7 +29,7 @@ DEADLINE_S = 60.0
 ITERATIONS = 4096
 MODULES = "org.apache.kafka.common.security"
 LISTENER = "listener.name.clients"
-# The rights that docs/operations.md lists, which include Describe, and no others: resource, name, whether that is a prefix, operations.
+# The rights that docs/how-to/own-servers.md lists, which include Describe, and no others: resource, name, whether that is a prefix, operations.
 RIGHTS = (
     (
         ResourceType.TOPIC,
