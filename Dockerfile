@@ -13,8 +13,8 @@ ENV FOLDLAKE_HOME=/var/lib/foldlake \
     PYTHONPATH=/opt/foldlake \
     PYTHONUNBUFFERED=1
 # A new volume takes the owner of its directory in the image.
-RUN install --directory --owner=foldlake --group=root /opt/foldlake /opt/foldlake-tools /opt/read-models /run/foldlake \
-    /var/lib/foldlake /var/lib/foldlake/lake /var/lib/foldlake/reports /var/lib/foldlake/verified
+RUN install --directory --owner=foldlake --group=root /opt/foldlake /opt/foldlake-tools /opt/read-models \
+    /run/foldlake /run/foldlake-authority /run/foldlake-peers /run/foldlake-callers /var/lib/foldlake /var/lib/foldlake/lake /var/lib/foldlake/reports /var/lib/foldlake/verified
 WORKDIR /opt/foldlake
 ENTRYPOINT ["/usr/bin/tini", "--", "/opt/foldlake-tools/main/bin/python", "-m", "stack.foreground"]
 

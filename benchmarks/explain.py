@@ -67,9 +67,9 @@ def measure(
         began_s = time.monotonic()
         found = explain(settings, key)
         seconds.append(time.monotonic() - began_s)
-        shown, read = found["shown"], found["records_read"]
+        shown, read = found["shown"], found["recordsRead"]
         assert not found["difference"], found["difference"]
-        assert (shown["event_count"], shown["state"]["amount"]) == expected, f"{key}: {shown}, not {expected}"
+        assert (shown["eventCount"], shown["state"]["amount"]) == expected, f"{key}: {shown}, not {expected}"
     each = ", ".join(f"{one:.2f}" for one in seconds)
     print(
         f"explain   {name}: {statistics.median(seconds):6.2f} s (median of {each}); {read:,} records read",
@@ -100,7 +100,7 @@ def served(settings: Settings, key: str) -> tuple[int, Decimal] | None:
         _, record = get(settings, f"/api/read-models/{BALANCE.name}/records/{key}")
     except urllib.error.HTTPError:
         return None
-    return record["event_count"], record["state"]["amount"]
+    return record["eventCount"], record["state"]["amount"]
 
 
 def get(settings: Settings, path: str) -> tuple[int, dict[str, Any]]:

@@ -6,9 +6,11 @@ import ssl
 import statistics
 import tempfile
 import time
+from contextlib import ExitStack
 from decimal import Decimal
 from functools import partial
 from http import HTTPStatus
+from operator import truediv
 from pathlib import Path
 
 import httpx
@@ -18,7 +20,6 @@ from benchmarks.support.lookup_client import LookupRun, NodeConnection, run_look
 from benchmarks.support.report import latency_line, percentile, print_environment
 from include.access.api_key import create_key
 from include.access.caller import Scope
-from include.access.key_topic import KeyTopic
 from include.kafka.compacted_topics import changelog_consumer
 from include.kafka.schema_registry import SchemaRegistry
 from include.nodes.certificates import create
@@ -29,19 +30,22 @@ from include.nodes.record_requests import NO_SAMPLING, records_path
 from include.nodes.record_stream import stream_records
 from include.read_models.balance.model import READ_MODEL
 from include.settings import Settings
+from query_api.access.key_file import write_key_file
 from query_api.lookup.routing import partition_of
 from query_api.materializer.changelog_follower import ChangelogFollower
 from query_api.store.backends import load_backend
+from stack.components.query_nodes import node_settings
 from stack.lifecycle import start
 from tests.support.changelog_writer import ChangelogWriter
-from tests.support.temporary_stack import temporary_stack
+from tests.support.http.http_server import HttpServer
+from tests.support.temporary_stack import free_ports, temporary_stack
 from tests.support.waiting import wait_until
 
 CONNECTIONS = 32
 WARM_UP_S = 3.0
 READY_TIMEOUT_S = 120
 FRESHNESS_PROBES = 300
-ROUNDS = 3
+ROUNDS = 12
 
 
 def main() -> None:
@@ -52,7 +56,7 @@ def main() -> None:
     arguments.add_argument(
         "--secured",
         action="store_true",
-        help="only compare lookups with API keys, with TLS, and without either, several times by turns",
+        help=f"only compare lookups with API keys, with TLS, and without either, {ROUNDS} times by turns",
     )
     given = arguments.parse_args()
     with temporary_stack(("kafka", "registry")) as settings:
@@ -76,37 +80,58 @@ def main() -> None:
 
 
 def measure_secured(settings: Settings, questions: list[tuple[str, str]], seconds: float) -> None:
-    """Look up keys on a node without protection, on one that demands API keys, and on one with TLS, by turns; print the rates and their ratios.
+    """Look up keys without protection, with API keys, and with TLS, by turns; print the rates and their ratios within each round.
 
-    Every node has all records, so that none asks another one.
+    Three HTTP servers read the store of one node. Each has one worker: with more, the rate depends on how connections are divided.
     """
     create(settings.home, {"callers": "127.0.0.1"})
     certificate, private = certificate_path(settings.home, "callers"), key_path(settings.home, "callers")
     key, secret = create_key("benchmark", frozenset({Scope.READ}))
-    KeyTopic(settings.kafka_connection, 1).change(lambda _: [key])
-    open_ = settings.changed(placements=(f"{READ_MODEL.name}=replicated",))
-    encrypted = open_.changed(tls_cert_file=certificate, tls_key_file=private)
+    placements, (port, *_) = (f"{READ_MODEL.name}=replicated",), settings.query_ports
+    started = settings.changed(placements=placements, query_ports=(port,), node_http_workers=1)
+    start(started, only=("query_nodes",))
+    (node,) = node_settings(started)
+    write_key_file(node.store_dir, [key])
     ca = str(certificate_path(settings.home, CA))
-    nodes = {
-        "open": (open_, "", ""),
-        "keys": (open_.changed(auth="keys"), secret, ""),
-        "TLS": (encrypted, "", ca),
+    # Settings, and what a client then needs: a key's secret, the CA.
+    kinds: dict[str, tuple[dict[str, object], str, str]] = {
+        "open": ({}, "", ""),
+        "keys": ({"auth": "keys"}, secret, ""),
+        "TLS": ({"tls_cert_file": certificate, "tls_key_file": private}, "", ca),
     }
-    rates: dict[str, list[float]] = {name: [] for name in nodes}
-    for name in (*nodes,) * ROUNDS:
-        started, used_secret, used_ca = nodes[name]
-        start(started, only=("query_nodes",))
-        port, *_ = started.query_ports
-        url, context = started.loopback_url(port), ssl.create_default_context(cafile=used_ca or None)
-        wait_until(partial(_has_all, url, questions, used_secret, context), name, READY_TIMEOUT_S)
-        run_lookups((port,), questions, CONNECTIONS, WARM_UP_S, used_secret, used_ca)
-        run = run_lookups((port,), questions, CONNECTIONS, seconds, used_secret, used_ca)
-        assert run.wrong == 0, f"{run.wrong} answers were wrong"
-        rates[name].append(run.per_second)
-        print(_lookup_line(f"one node, {name}", run), flush=True)
-    median = {name: statistics.median(found) for name, found in rates.items()}
-    for name in ("keys", "TLS"):
-        print(f"{f'lookups with {name} / open':<42}{median[name] / median['open']:>8.1%}")
+    rates, costs = ({name: list[float]() for name in kinds} for _ in range(2))
+    with ExitStack() as stack:
+        servers = {}
+        for name, (changed, used_secret, used_ca) in kinds.items():
+            (port,) = free_ports(1)
+            server = servers[name] = HttpServer(node.changed(node_port=port, query_ports=(port,), **changed))
+            stack.callback(server.stop)
+            url = server.settings.loopback_url(port)
+            context = ssl.create_default_context(cafile=used_ca or None)
+            wait_until(partial(_has_all, url, questions, used_secret, context), name, READY_TIMEOUT_S)
+        for number in range(ROUNDS + 1):
+            for name, server in servers.items():
+                _, used_secret, used_ca = kinds[name]
+                before_s = _worked_s(server)
+                run = run_lookups((server.port,), questions, CONNECTIONS, seconds, used_secret, used_ca)
+                assert run.wrong == 0, f"{run.wrong} answers were wrong"
+                if number:  # the first round warms up
+                    rates[name].append(run.per_second)
+                    costs[name].append((_worked_s(server) - before_s) / len(run.milliseconds) * 1e6)
+    for name in kinds:
+        ratio, cost = (
+            statistics.median(map(truediv, found[name], found["open"])) for found in (rates, costs)
+        )
+        print(
+            f"{f'lookups, {name}, {CONNECTIONS} connections':<42}{statistics.median(rates[name]):>8,.0f} lookups/s  "
+            f"{ratio:.1%} of open ({min(rates[name]):,.0f} to {max(rates[name]):,.0f})  "
+            f"processor time {statistics.median(costs[name]):.1f} us, {cost:.1%}"
+        )
+
+
+def _worked_s(server: HttpServer) -> float:
+    """Return the processor time of the server's workers so far."""
+    return sum(sum(one.cpu_times()[:2]) for one in server.workers())
 
 
 def _has_all(url: str, questions: list[tuple[str, str]], secret: str, context: ssl.SSLContext) -> bool:
@@ -195,14 +220,14 @@ def measure_streams(questions: list[tuple[str, str]], owned: dict[int, int]) -> 
 
     def listed(replica: PartitionReplica) -> list[str]:
         found: list[str] = []
-        after: str | None = ""
-        while after is not None:
+        cursor: str | None = ""
+        while cursor is not None:
             page = httpx.get(
                 replica.url + records_path(READ_MODEL.name),
-                params={"partition": replica.partition, "limit": 1000, "after": after},
+                params={"partition": replica.partition, "limit": 1000, "cursor": cursor},
             ).json()
             found += [record["key"] for record in page["records"]]
-            after = page["next"]
+            cursor = page["next"]
         return found
 
     # The first stream of a worker process imports what later ones have.

@@ -7,7 +7,9 @@ import typer
 
 if TYPE_CHECKING:
     from include.nodes.certificates import Certificate
-    from include.settings import Settings
+
+
+WILDCARD = "*."
 
 
 class Action(StrEnum):
@@ -43,23 +45,16 @@ def run(
 
     settings = Settings()
     if action is Action.SHOW:
-        print_certificates(shown(settings))
+        print_certificates(certificates.known_certificates(settings))
         return
     if action is Action.CREATE:
         changed = certificates.create(settings.home, {**node_hosts(settings), **_parsed(node or ())})
     else:
         changed = certificates.renew(settings.home)
+    if not changed:
+        print("Nothing to create: every certificate exists, and is valid for more than 30 days.")
+        return
     print_certificates(changed)
-
-
-def shown(settings: "Settings") -> "list[Certificate]":
-    """Return the certificates of the home, then others that the settings name."""
-    from include.nodes.certificates import certificates_of, read_all
-    from include.nodes.peer_tls import TlsFiles
-
-    named = TlsFiles(settings.node_tls.ca_file, settings.node_tls.cert_file)
-    others = read_all([TlsFiles(None, settings.tls.cert_file), named])
-    return list({one.path: one for one in (*certificates_of(settings.home), *others)}.values())
 
 
 def print_certificates(certificates: "list[Certificate]") -> None:
@@ -91,8 +86,9 @@ def _parsed(entries: "list[str] | tuple[str, ...]") -> dict[str, str]:
     found = {}
     for entry in entries:
         name, _, text = entry.partition("=")
-        host = normal_host(f"[{text}]" if ":" in text else text)
+        # The left-most label may be a wildcard: for the pods of a Kubernetes service, whose number changes.
+        host = normal_host(f"[{text}]" if ":" in text else text.removeprefix(WILDCARD))
         if not name or "/" in name or host is None:
             raise SettingsError(f"--node {entry!r}: write the name of the node, `=`, and its host.")
-        found[name] = host
+        found[name] = f"{WILDCARD}{host}" if text.startswith(WILDCARD) else host
     return found

@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.display.documents import NamesOption
+from include.nodes.field_names import FieldNames
+
 if TYPE_CHECKING:
     from include.kafka.dead_letters import DeadLetters, RecordDigest
     from include.settings import Settings
@@ -23,6 +26,7 @@ def run(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON document, with complete keys and values in hex.")
     ] = False,
+    names: NamesOption = FieldNames.CAMEL,
 ) -> None:
     """List the newest dead letters: source records that could not be decoded.
 
@@ -36,13 +40,12 @@ def run(
 
       ./foldlake dead-letters --json
     """
-    import json
-
+    from cli.display.documents import print_document
     from include.settings import Settings
 
     found = _read(Settings(), topic, newest)
     if as_json:
-        print(json.dumps([to_json(of_topic) for of_topic in found], indent=2))
+        print_document([to_json(of_topic) for of_topic in found], names)
         return
     for of_topic in found:
         print("\n".join(to_lines(of_topic)))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from demo.baskets.comparison import NodeComparison
     from demo.baskets.loading import Account
+    from include.nodes.local_nodes import NodeAddress
     from include.settings import Settings
 
 # Enough for the driver's JVM to start and finish its first batch on a busy machine.
@@ -91,7 +92,7 @@ def run_balances() -> None:
     """Run the demo of the balances; ends with exit code 1 if one differs."""
     from rich.console import Console
 
-    from cli.display.start_display import ProgressDisplay, endpoints
+    from cli.display.start_display import ProgressDisplay, curl, endpoints, first_node
     from cli.load import TOPIC, load_with_progress
     from demo.baskets.comparison import expected_accounts
     from demo.baskets.dataset import read_baskets
@@ -128,14 +129,14 @@ def run_balances() -> None:
         raise typer.Exit(1)
     console.rule(align="left")
     print(endpoints(settings))
-    print(NEXT.format(node=f"http://127.0.0.1:{settings.query_ports[0]}"))
+    print(NEXT.format(node=first_node(settings), curl=curl(settings)))
 
 
 NEXT = """
 Try next:
   {node}/   shows all of it in a browser
-  curl -i -X POST {node}/api/balance.addFunds -H 'Content-Type: application/json' -d '{{"customerId": "you", "amount": "5.00"}}'
-  curl -i '{node}/api/customers.getBalance?customerId=you'
+  {curl} -i -X POST {node}/api/balance.addFunds -H 'Content-Type: application/json' -d '{{"customerId": "you", "amount": "5.00"}}'
+  {curl} -i '{node}/api/customers.getBalance?customerId=you'
   ./foldlake status          shows every process, and the stream's lag
   ./foldlake down            stops everything; the data is kept
 """
@@ -204,17 +205,18 @@ def compare(
     from rich.progress import Progress
 
     from demo.baskets.comparison import compare_node
+    from include.nodes.local_nodes import local_nodes
     from include.waiting import wait_for
 
     comparisons: dict[str, NodeComparison] = {}
     with Progress(console=console) as progress:
-        for node in (f"http://127.0.0.1:{port}" for port in settings.query_ports):
-            task = progress.add_task(f"Comparing {node}", total=len(expected))
+        for node in local_nodes(settings):
+            task = progress.add_task(f"Comparing {node.name}", total=len(expected))
 
-            def is_equal(node: str = node, task: "TaskID" = task) -> bool:
+            def is_equal(node: "NodeAddress" = node, task: "TaskID" = task) -> bool:
                 progress.reset(task)
-                comparisons[node] = compare_node(node, expected, partial(progress.advance, task))
-                return not comparisons[node].differences
+                comparisons[node.name] = compare_node(node, expected, partial(progress.advance, task))
+                return not comparisons[node.name].differences
 
             wait_for(is_equal, timeout_s=ARRIVAL_TIMEOUT_S, poll_s=POLL_INTERVAL_S)
     return list(comparisons.values())
@@ -235,7 +237,7 @@ def result_table(
         _add_sums(table, "+ other events", later)
     for comparison in comparisons:
         table.add_row(
-            comparison.node.removeprefix("http://"),
+            comparison.node,
             f"{comparison.households:,}",
             f"{comparison.event_count:,}",
             f"{comparison.total:,}",

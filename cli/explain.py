@@ -4,6 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.display.documents import NamesOption
+from include.nodes.field_names import FieldNames
+
 if TYPE_CHECKING:
     from include.settings import Settings
     from include.versions.explanation import Explanation
@@ -22,6 +25,7 @@ def run(
         bool, typer.Option("--personal", help="Show personal fields of events, which are left out otherwise.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    names: NamesOption = FieldNames.CAMEL,
 ) -> None:
     """Show the events behind a key's state, in order, with the state after each, and what other versions give.
 
@@ -37,6 +41,7 @@ def run(
     """
     from rich.console import Console
 
+    from cli.display.documents import print_document
     from cli.display.explanation_display import print_explanation
     from include.settings import Settings
     from include.versions.explanation import key_argument
@@ -47,9 +52,7 @@ def run(
     with Console(stderr=True).status("Reading the log and folding the events of this key"):
         found = _explained(Settings(), options)
     if as_json:
-        from query_api.http.json_text import dumps
-
-        print(dumps(found.document()))
+        print_document(found.document(), names, indent=False)
         return
     print_explanation(Console(highlight=False), found)
 

@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.display.documents import NamesOption
 from cli.servers import KAFKA, with_servers
+from include.nodes.field_names import FieldNames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -79,6 +81,7 @@ def list_keys(
         bool, typer.Option("--all", help="Also keys that are revoked or have expired.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    names: NamesOption = FieldNames.CAMEL,
 ) -> None:
     """List the keys, without their secrets. Times are in UTC.
 
@@ -90,6 +93,7 @@ def list_keys(
 
     from rich.console import Console
 
+    from cli.display.documents import print_document
     from include.access.key_topic import KeyTopic
     from include.settings import Settings
 
@@ -99,7 +103,7 @@ def list_keys(
     keys.sort(key=lambda key: (key.name, key.created_at))
     if as_json:
         documents = [json.loads(key.to_json()) for key in keys]
-        print(json.dumps([{k: v for k, v in one.items() if k != "digest"} for one in documents], indent=2))
+        print_document([{k: v for k, v in one.items() if k != "digest"} for one in documents], names)
         return
     Console().print(keys_table(keys, now))
 

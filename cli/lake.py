@@ -4,6 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.display.documents import NamesOption
+from include.nodes.field_names import FieldNames
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -21,6 +24,7 @@ def run(
         int, typer.Option("-n", "--newest", min=1, help="Number of commits to show per table.")
     ] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")] = False,
+    names: NamesOption = FieldNames.CAMEL,
 ) -> None:
     """Show the Delta table of each read model and of each event table: path, size, lag and newest commits.
 
@@ -34,9 +38,9 @@ def run(
 
       ./foldlake lake --json
     """
-    import json
     import sys
 
+    from cli.display.documents import print_document
     from cli.servers import KAFKA, is_up
     from include.declarations.topic_tables import load_lake_catalog
     from include.lake.status import event_table_status, read_model_status
@@ -70,7 +74,7 @@ def run(
             for one, status in found.items()
             if status is not None
         ]
-        print(json.dumps(tables, indent=2, default=str))
+        print_document(tables, names)
         return
     for one, status in found.items():
         if status is None:

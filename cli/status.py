@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.display.documents import NamesOption
+from include.nodes.field_names import FieldNames
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")] = False,
+    names: NamesOption = FieldNames.CAMEL,
 ) -> None:
     """Show the stack's processes, the stream's lag, how far each store is verified and by which engine, and since when and why the stream driver fails.
 
@@ -32,10 +36,9 @@ def run(
 
       ./foldlake status --json
     """
-    import json
-
     from rich.console import Console
 
+    from cli.display.documents import print_document
     from cli.display.status_tables import (
         check_table,
         launch_table,
@@ -88,7 +91,7 @@ def run(
             "failed_launches": None if failed_launches is None else asdict(failed_launches),
             "certificates": _certificate_warnings(settings),
         }
-        print(json.dumps(document, indent=2, default=str))
+        print_document(document, names)
     else:
         console = Console()
         _print_lines(console, broken, "red")
@@ -143,11 +146,11 @@ def _certificate_warnings(settings: "Settings") -> list[str]:
     """Return a sentence for each certificate in use that ends soon."""
     if not settings.has_peer_listener and settings.tls.cert_file is None:
         return []
-    from cli.certificates import shown
     from include.errors import FoldlakeError
+    from include.nodes.certificates import known_certificates
 
     try:
-        return [one.warning for one in shown(settings) if one.warning]
+        return [one.warning for one in known_certificates(settings) if one.warning]
     except FoldlakeError as error:
         return [str(error)]
 

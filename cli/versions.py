@@ -4,6 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.display.documents import NamesOption
+from include.nodes.field_names import FieldNames
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -16,6 +19,7 @@ COLORS = {"live": "green", "candidate": "cyan", "building": "cyan", "previous": 
 
 def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    names: NamesOption = FieldNames.CAMEL,
 ) -> None:
     """List the versions of every read model: stage, fold revision, creation time, reason, reason of a rollback, and retention.
 
@@ -24,18 +28,18 @@ def run(
 
       ./foldlake versions --json
     """
-    import json
     from dataclasses import asdict
 
     from rich.console import Console
 
+    from cli.display.documents import print_document
     from include.settings import Settings
     from include.versions.registry import VersionRegistry
 
     with VersionRegistry(Settings().kafka_connection) as registry:
         records = registry.read()
     if as_json:
-        print(json.dumps({name: asdict(record) for name, record in records.items()}, indent=2))
+        print_document({name: asdict(record) for name, record in records.items()}, names)
         return
     Console().print(versions_table(records.values()))
 

@@ -5,18 +5,20 @@ from typing import Any
 
 import httpx
 
+from include.nodes.local_nodes import NodeAddress
+
 TIMEOUT_S = 10.0
 PAGE = 1_000
 
 
-def list_states(node: str, read_model: str, page: int = PAGE) -> dict[str, dict[str, Any]] | None:
+def list_states(node: NodeAddress, read_model: str, page: int = PAGE) -> dict[str, dict[str, Any]] | None:
     """Return the state of each key, from all nodes, as one node answers it; None if it cannot answer now.
 
-    node: base URL of a query node. page: keys per request, 1 to 1,000.
+    page: keys per request, 1 to 1,000.
     """
     found: dict[str, dict[str, Any]] = {}
     parameters: dict[str, str | int] = {"limit": page}
-    with httpx.Client(base_url=node, timeout=TIMEOUT_S, trust_env=False) as client:
+    with node.client(TIMEOUT_S) as client:
         while True:
             try:
                 answer = client.get(f"/api/read-models/{read_model}/records", params=parameters)

@@ -8,10 +8,8 @@ import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-import psutil
 from granian import Granian
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
@@ -29,10 +27,9 @@ from query_api.http.limits.worker_watchdog import Worker, WorkerWatchdog
 from query_api.http.request_checks import AllowedHosts
 from query_api.inherited_sockets import InheritedSockets, InheritingServer
 from query_api.listener import Listener, Role, listener_of, require_protection
-from query_api.memory_folder import memory_folder, memory_folders
+from query_api.metrics.metric_folders import create_folder
 from query_api.store.backends import store_directory
 
-METRICS_DIRECTORY = "metrics"
 # Of each worker. A request occupies one while it is handled, a connection only then. Requests that wait for something else are limited
 # to fewer: lookups that wait for a commit and commands to 64 each by their settings, requests to other nodes to 96 (peers.py). So
 # requests of other nodes and health checks always find a thread, and two nodes that ask each other do not wait for each other's threads.
@@ -70,7 +67,7 @@ def main() -> int:
         return 1
     if warning:
         log.warning("%s", warning)
-    metrics = _metrics_directory(settings.store_dir)
+    metrics = create_folder(settings.store_dir, listener.role, os.getpid())
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(metrics)
     create_server = (
         Granian if inherited is None else partial(InheritingServer, inherited, node.http_idle_timeout_s)
@@ -152,26 +149,6 @@ def _stop(watchdog: WorkerWatchdog, watch: CertificateWatch | None) -> None:
 def _processes(workers: Iterable[Any]) -> list[Worker]:
     """Return the processes of granian's current workers, which its main thread replaces."""
     return [worker.inner for worker in tuple(workers)]
-
-
-def _metrics_directory(store_dir: Path) -> Path:
-    """Return an empty directory for the workers' counters, in memory where the system has a file system for that.
-
-    The workers map the counters' files, and the kernel kills a process that touches a new page of a mapped file on a full disk. Each
-    server has its own, named after its process: two run while one replaces the other.
-    """
-    own = memory_folder(store_dir, METRICS_DIRECTORY) / str(os.getpid())
-    for directory in memory_folders(store_dir, METRICS_DIRECTORY):
-        for left_over in directory.glob("*"):
-            pid = int(left_over.name) if left_over.name.isdigit() else None
-            if pid is not None and pid != os.getpid() and psutil.pid_exists(pid):
-                continue
-            if left_over.is_dir():
-                shutil.rmtree(left_over, ignore_errors=True)
-            else:  # of an earlier release
-                left_over.unlink(missing_ok=True)
-    own.mkdir(mode=0o700, parents=True)
-    return own
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Compares what every system has written, and what both nodes answer, with oracles that do not use Foldlake's folds."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from benchmarks.all_systems.loads import Loads
 from benchmarks.pos.exactness import require_exact
@@ -13,6 +13,7 @@ from demo.orders.oracle import Oracle
 from demo.pos.branches import Check as PosCheck
 from demo.pos.outputs import look_up_points
 from demo.state_listing import list_states
+from include.nodes.local_nodes import NodeAddress, local_nodes
 from include.settings import Settings
 from tests.support.waiting import wait_until
 
@@ -24,7 +25,7 @@ def require_all_exact(settings: Settings, loads: Loads, probes: Deposits, invoic
 
     Raises AssertionError or a timeout if one stays different.
     """
-    nodes = [f"http://127.0.0.1:{port}" for port in settings.query_ports]
+    nodes = local_nodes(settings)
     balances = loads.deposits.deposits.expected() | probes.expected()
     wait_until(lambda: folded(settings)[0] == balances, "all balances are exact", TIMEOUT_S)
     yield f"balance: {sum(count for count, _ in balances.values()):,} events of {len(balances):,} customers"
@@ -45,7 +46,7 @@ def require_all_exact(settings: Settings, loads: Loads, probes: Deposits, invoic
     yield f"logs: {loads.lines:,} lines in {len(BRANCHES)} branches, {len(STATES)} read models on both nodes"
 
 
-def _logs_are_exact(check: Check, nodes: list[str]) -> bool:
+def _logs_are_exact(check: Check, nodes: Sequence[NodeAddress]) -> bool:
     check.read()
     return all(check.compare(branch).is_exact for branch in BRANCHES) and all(
         check.compare_states(name, list_states(node, name) or {}).is_exact
@@ -54,6 +55,6 @@ def _logs_are_exact(check: Check, nodes: list[str]) -> bool:
     )
 
 
-def _points_are_exact(check: PosCheck, nodes: list[str]) -> bool:
+def _points_are_exact(check: PosCheck, nodes: Sequence[NodeAddress]) -> bool:
     cards = check.cards()
-    return all(check.compare_points(node, look_up_points(node, cards)).is_exact for node in nodes)
+    return all(check.compare_points(node.name, look_up_points(node, cards)).is_exact for node in nodes)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 # The number of a change is its source offset.
-NUMBER = re.compile(rb'"source_offset":(\d+)')
+NUMBER = re.compile(rb'"sourceOffset":(\d+)')
 LIVE = b"event: live"
 RECEIVE_BYTES = 262_144
 CONNECT_TIMEOUT_S = 60.0

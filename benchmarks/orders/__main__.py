@@ -25,6 +25,7 @@ from demo.orders.couriers import Shift, Update, load
 from demo.orders.lookups import list_active
 from demo.orders.oracle import Oracle
 from include.kafka.topics import admin_client
+from include.nodes.local_nodes import local_nodes
 from include.settings import Settings
 from include.status.measurement import read_stream_status
 from include.stream.query_reports import BatchProgress, read_queries
@@ -167,7 +168,7 @@ def require_exact(settings: Settings) -> None:
     """Compare both nodes with the log."""
     oracle = Oracle(settings)
     expected = oracle.active()
-    nodes = [f"http://127.0.0.1:{port}" for port in settings.query_ports]
+    nodes = local_nodes(settings)
     wait_until(
         lambda: all(list_active(node) == expected for node in nodes), "both nodes are exact", TIMEOUT_S
     )

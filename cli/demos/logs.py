@@ -20,8 +20,8 @@ POLL_INTERVAL_S = 1.0
 
 NEXT = """
 Try next:
-  curl -i '{node}/api/products.getViews?productId=product-1'
-  curl -i '{node}/api/browsers.getActions?browserHash={browser}'
+  {curl} -i '{node}/api/products.getViews?productId=product-1'
+  {curl} -i '{node}/api/browsers.getActions?browserHash={browser}'
   ./foldlake dead-letters logs         shows the lines that cannot be read
   ./foldlake quality product-views     compares the views with a replay of the lines
   docs/logs.md                         shows how to rename a product, and the report on bots
@@ -33,7 +33,7 @@ def run_logs() -> bool:
     from rich.console import Console
 
     from cli.display.demo_results import BranchResult, append_to_event_table, branch_table
-    from cli.display.start_display import ProgressDisplay, endpoints
+    from cli.display.start_display import ProgressDisplay, curl, endpoints, first_node
     from cli.systems import change_systems
     from demo.logs.catalogue import SYSTEM
     from demo.logs.comparison import Check
@@ -60,7 +60,7 @@ def run_logs() -> bool:
             console.print(f"[red]{name}: different: {', '.join(result.examples)}[/red]")
     console.rule(align="left")
     print(endpoints(settings))
-    print(NEXT.format(node=f"http://127.0.0.1:{settings.query_ports[0]}", browser=UNSOLVED))
+    print(NEXT.format(node=first_node(settings), curl=curl(settings), browser=UNSOLVED))
     return all(result.is_exact for *_, result in rows)
 
 
@@ -92,6 +92,7 @@ def compared(
     """Yield name, kind, output and comparison of each branch and of each read model on each node, once it no longer improves."""
     from demo.logs.comparison import BRANCHES, STATES
     from demo.state_listing import list_states
+    from include.nodes.local_nodes import local_nodes
     from include.waiting import wait_for
 
     results: dict[tuple[str, str, str], Result] = {}
@@ -100,10 +101,10 @@ def compared(
         check.read()
         for branch in BRANCHES:
             results[(branch.name, branch.kind, branch.output)] = check.compare(branch)
-        for port in settings.query_ports:
+        for node in local_nodes(settings):
             for name in STATES:
-                states = list_states(f"http://127.0.0.1:{port}", name) or {}
-                results[(name, "read model", f"node 127.0.0.1:{port}")] = check.compare_states(name, states)
+                states = list_states(node, name) or {}
+                results[(name, "read model", f"node {node.name}")] = check.compare_states(name, states)
         return all(result.is_exact for result in results.values())
 
     with console.status("Comparing, until every branch has caught up"):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from demo.orders.couriers import Shift
     from demo.orders.oracle import Location, Oracle
+    from include.nodes.local_nodes import NodeAddress
     from include.settings import Settings
 
 ACTIVE = 500
@@ -23,9 +24,9 @@ MS_PER_S = 1000
 NEXT = """
 Try next:
   {node}/map/order-location            shows the orders on a map, moving while couriers drive
-  curl -N '{node}/api/read-models/order-location/changes?within=52.48,13.35,52.50,13.40'   the changes in a box
-  curl -i '{node}/api/orders.getLocation?orderNumber={order}'
-  curl '{node}/api/read-models/order-location/records?limit=3'
+  {curl} -N '{node}/api/read-models/order-location/changes?within=52.48,13.35,52.50,13.40'   the changes in a box
+  {curl} -i '{node}/api/orders.getLocation?orderNumber={order}'
+  {curl} '{node}/api/read-models/order-location/records?limit=3'
   ./foldlake demo orders --minutes 10  lets them drive again
   ./foldlake dead-letters order-location      shows the updates that came too late
   ./foldlake quality order-location    compares the active orders with a replay of the log
@@ -40,10 +41,11 @@ def run_orders(minutes: float = 1.0) -> bool:
     """
     from rich.console import Console
 
-    from cli.display.start_display import ProgressDisplay, endpoints
+    from cli.display.start_display import ProgressDisplay, curl, endpoints, first_node
     from cli.systems import change_systems
     from demo.orders.couriers import SYSTEM, Shift
     from demo.orders.oracle import Oracle
+    from include.nodes.local_nodes import local_nodes
     from include.settings import Settings
     from stack.lifecycle import start
 
@@ -59,12 +61,12 @@ def run_orders(minutes: float = 1.0) -> bool:
     console.rule("[bold]3 of 3: compare the active orders on every node with the log", align="left")
     oracle = Oracle(settings)
     expected = oracle.active()
-    differing = {port: differing_orders(console, port, expected) for port in settings.query_ports}
+    differing = {node.name: differing_orders(console, node, expected) for node in local_nodes(settings)}
     console.print(result_table(oracle, expected, differing))
     console.rule(align="left")
     print(endpoints(settings))
     order = max(expected, default="")
-    print(NEXT.format(node=f"http://127.0.0.1:{settings.query_ports[0]}", order=order))
+    print(NEXT.format(node=first_node(settings), curl=curl(settings), order=order))
     return not any(differing.values())
 
 
@@ -91,7 +93,7 @@ def drive(console: "Console", settings: "Settings", shift: "Shift", minutes: flo
         progress.update(task, completed=minutes * 60)
 
 
-def differing_orders(console: "Console", port: int, expected: "dict[str, Location]") -> set[str]:
+def differing_orders(console: "Console", node: "NodeAddress", expected: "dict[str, Location]") -> set[str]:
     """Return the orders of which a node has another location, none, or one too many, once it no longer changes."""
     from demo.orders.lookups import list_active
     from include.waiting import wait_for
@@ -100,18 +102,18 @@ def differing_orders(console: "Console", port: int, expected: "dict[str, Locatio
 
     def is_exact() -> bool:
         nonlocal found
-        listed = list_active(f"http://127.0.0.1:{port}")
+        listed = list_active(node)
         if listed is not None:
             found = {key for key in listed.keys() | expected.keys() if listed.get(key) != expected.get(key)}
         return listed is not None and not found
 
-    with console.status(f"Comparing node 127.0.0.1:{port}"):
+    with console.status(f"Comparing node {node.name}"):
         wait_for(is_exact, timeout_s=ARRIVAL_TIMEOUT_S, poll_s=POLL_INTERVAL_S)
     return found
 
 
 def result_table(
-    oracle: "Oracle", expected: "dict[str, Location]", differing: "dict[int, set[str]]"
+    oracle: "Oracle", expected: "dict[str, Location]", differing: "dict[str, set[str]]"
 ) -> "Table":
     """Return a table of what the log has, and of each node."""
     from rich import box
@@ -126,9 +128,9 @@ def result_table(
     table.add_row("updates folded", f"{counts.accepted:,}", "")
     table.add_row("updates too late: dead letters", f"{counts.late:,}", "")
     table.add_row("orders that have ended, and left", f"{counts.ended:,}", "")
-    for port, orders in differing.items():
+    for node, orders in differing.items():
         verdict = (
             f"[red]{len(orders):,} differ: {', '.join(sorted(orders)[:3])}" if orders else "[green]exact"
         )
-        table.add_row(f"active orders on node 127.0.0.1:{port}", f"{len(expected):,}", verdict)
+        table.add_row(f"active orders on node {node}", f"{len(expected):,}", verdict)
     return table

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from demo.pos.branches import Branch, Check, Result
     from demo.pos.dataset import Sales
+    from include.nodes.local_nodes import NodeAddress
     from include.settings import Settings
 
 # Enough for the driver's JVM to start and finish its first batch on a busy machine.
@@ -25,7 +26,7 @@ POLL_INTERVAL_S = 1.0
 
 NEXT = """
 Try next:
-  curl -i '{node}/api/loyalty.getPoints?cardNumber={card}'
+  {curl} -i '{node}/api/loyalty.getPoints?cardNumber={card}'
   ./foldlake status                    shows how far each branch is
   ./foldlake quality loyalty           compares the points with a replay of the invoices
   ./foldlake systems --disable pos     disables the system at the next ./foldlake up; what it has written is kept
@@ -55,7 +56,7 @@ def run_pos(first: int = 0) -> bool:
     from rich.console import Console
 
     from cli.display.demo_results import BranchResult, append_to_event_table, branch_table
-    from cli.display.start_display import ProgressDisplay, endpoints
+    from cli.display.start_display import ProgressDisplay, curl, endpoints, first_node
     from cli.systems import change_systems
     from demo.pos.branches import Check
     from demo.pos.dataset import SYSTEM, read_sales
@@ -93,7 +94,7 @@ def run_pos(first: int = 0) -> bool:
             console.print(f"[red]{row.name}: different: {', '.join(row.result.examples)}[/red]")
     console.rule(align="left")
     print(endpoints(settings))
-    print(NEXT.format(node=f"http://127.0.0.1:{settings.query_ports[0]}", card=check.cards()[0]))
+    print(NEXT.format(node=first_node(settings), curl=curl(settings), card=check.cards()[0]))
     return all(row.result.is_exact for row in rows)
 
 
@@ -176,24 +177,26 @@ def compare_nodes(console: "Console", settings: "Settings", check: "Check") -> "
     """Look up the points of every card on every node; repeat while answers differ, until the last records must have arrived."""
     from rich.progress import Progress
 
+    from include.nodes.local_nodes import local_nodes
+
     cards = check.cards()
     with Progress(console=console) as progress:
-        for port in settings.query_ports:
-            result = _compared_node(progress, check, f"http://127.0.0.1:{port}", cards)
-            yield Row("loyalty", "read model", f"node 127.0.0.1:{port}", result)
+        for node in local_nodes(settings):
+            result = _compared_node(progress, check, node, cards)
+            yield Row("loyalty", "read model", f"node {node.name}", result)
 
 
-def _compared_node(progress: "Progress", check: "Check", node: str, cards: "list[str]") -> "Result":
+def _compared_node(progress: "Progress", check: "Check", node: "NodeAddress", cards: "list[str]") -> "Result":
     from demo.pos.outputs import look_up_points
     from include.waiting import wait_for
 
-    task = progress.add_task(f"Comparing {node}", total=len(cards))
+    task = progress.add_task(f"Comparing {node.name}", total=len(cards))
     results: list[Result] = []
 
     def is_exact() -> bool:
         progress.reset(task)
         states = look_up_points(node, cards, lambda: progress.advance(task))
-        results.append(check.compare_points(node, states))
+        results.append(check.compare_points(node.name, states))
         return results[-1].is_exact
 
     wait_for(is_exact, timeout_s=ARRIVAL_TIMEOUT_S, poll_s=POLL_INTERVAL_S)

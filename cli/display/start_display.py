@@ -13,19 +13,28 @@ from stack.readiness import Progress
 
 def endpoints(settings: Settings) -> str:
     """Return the addresses of the stack's servers, one per line, in plain text without wrapping."""
-    node = settings.loopback_url(settings.query_ports[0])
-    with_key = '-H "Authorization: Bearer $KEY" ' if settings.auth.is_on else ""
+    node = first_node(settings)
     lines = {
         "Status page": f"{node}/",
-        "A balance": f"curl -i {with_key}'{node}/api/customers.getBalance?customerId=1'",
+        "A balance": f"{curl(settings)} -i '{node}/api/customers.getBalance?customerId=1'",
         "Query nodes": "  ".join(map(settings.loopback_url, settings.query_ports)),
         "Airflow": f"{settings.airflow.pages_url}  (user admin, password {_password(settings.home, settings.airflow)})",
         "Schema registry": settings.registry.url,
         "Kafka": settings.kafka.bootstrap_servers,
     }
     if settings.auth.accepts_keys:
-        lines["A key"] = "KEY=$(./foldlake keys create --name <who> --scopes read)"
+        lines["A key"] = "KEY=$(./foldlake keys create --name <who> --scopes read,write)"
     return "\n".join(f"  {name:<17}{address}" for name, address in lines.items())
+
+
+def first_node(settings: Settings) -> str:
+    """Return the URL at which callers on this machine reach the first node."""
+    return settings.loopback_url(settings.query_ports[0])
+
+
+def curl(settings: Settings) -> str:
+    """Return the beginning of a command line for curl, with a key if nodes demand one."""
+    return 'curl -H "Authorization: Bearer $KEY"' if settings.auth.is_on else "curl"
 
 
 def planned_lines(planned: Sequence[PlannedProcess]) -> str:

@@ -11,6 +11,7 @@ import httpx
 
 from demo.baskets.dataset import Basket
 from demo.baskets.loading import Account, Ledger
+from include.nodes.local_nodes import NodeAddress
 
 LOOKUP_TIMEOUT_S = 10.0
 PARALLEL_LOOKUPS = 4
@@ -50,16 +51,16 @@ def expected_accounts(baskets: Sequence[Basket], ledger: Ledger | None = None) -
 
 
 def compare_node(
-    node: str, expected: dict[str, Account], on_answer: Callable[[], None] = lambda: None
+    node: NodeAddress, expected: dict[str, Account], on_answer: Callable[[], None] = lambda: None
 ) -> NodeComparison:
     """Read every household's balance and state record from a node, and compare both with the expected account.
 
     Args:
-        node: base URL of a query node.
+        node: a query node on this machine.
         expected: household -> account.
         on_answer: called after each household.
     """
-    with httpx.Client(base_url=node, timeout=LOOKUP_TIMEOUT_S, trust_env=False) as client:
+    with node.client(LOOKUP_TIMEOUT_S) as client:
 
         def look_up(household: str) -> tuple[Account | None, str]:
             answer = _account(client, household)
@@ -69,13 +70,13 @@ def compare_node(
         with ThreadPoolExecutor(PARALLEL_LOOKUPS) as pool:
             answers = list(pool.map(look_up, expected))
     differences = [
-        Difference(node, household, account, text)
+        Difference(node.name, household, account, text)
         for (household, account), (answered, text) in zip(expected.items(), answers, strict=True)
         if answered != account
     ]
     accounts = [account for account, _ in answers if account]
     return NodeComparison(
-        node=node,
+        node=node.name,
         households=len(accounts),
         event_count=sum(account.event_count for account in accounts),
         total=sum((account.amount for account in accounts), Decimal("0.00")),

@@ -24,6 +24,7 @@ from include.declarations.event_table import EventTable
 from include.declarations.load import load_catalog
 from include.kafka.record_schema import schema_file
 from include.kafka.wire_format import HEADER_BYTES
+from include.nodes.local_nodes import NodeAddress
 from include.settings import Settings
 
 PLACE = {"key": pa.string(), "partition": pa.int32(), "offset": pa.int64()}
@@ -125,16 +126,16 @@ State = tuple[str, Decimal, Decimal, int, int]
 
 
 def look_up_points(
-    node: str, cards: Sequence[str], on_answer: Callable[[], None] = lambda: None
+    node: NodeAddress, cards: Sequence[str], on_answer: Callable[[], None] = lambda: None
 ) -> list[State]:
     """Return card, points, amount spent, number of invoices and of cancellations of each card that the node answers for.
 
     Args:
-        node: base URL of a query node.
+        node: a query node on this machine.
         cards: numbers of cards.
         on_answer: called after each card.
     """
-    with httpx.Client(base_url=node, timeout=LOOKUP_TIMEOUT_S, trust_env=False) as client:
+    with node.client(LOOKUP_TIMEOUT_S) as client:
 
         def look_up(card: str) -> State | None:
             try:

@@ -1,10 +1,7 @@
 """What Airflow's web page shows of Foldlake: labels of forms, notes of quality runs with links to reports, details of asset events."""
 
-import json
 import logging
-from collections.abc import Callable, Collection, Iterable
-from contextlib import closing
-from http import HTTPStatus
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -13,9 +10,7 @@ from airflow.sdk import Asset, Context
 from include.airflow.client import MAX_NOTE_CHARACTERS, AirflowUnavailableError, airflow_api
 from include.airflow.names import lake_asset
 from include.errors import SettingsError
-from include.nodes.node_url import local_node_urls
-from include.nodes.peer_tls import ClientTls, client_tls
-from include.nodes.peers import HOP_ANY, Peer, PeerDownError
+from include.nodes.local_nodes import NodeAddress, local_nodes
 from include.position import Offsets
 from include.quality.report import Outcome, Verdict, report_url
 from include.settings import Settings
@@ -124,30 +119,40 @@ def _label(model: dict[str, Any]) -> str:
 
 
 def _read_models(settings: Settings) -> list[dict[str, Any]]:
-    urls = local_node_urls(settings)
-    if settings.has_peer_listener:
-        return _read_models_of_peers(urls, client_tls(settings))
-    for url in dict.fromkeys((settings.reports_base_url.rstrip("/"), *urls)):
+    for node in _nodes(settings):
         try:
-            answer = httpx.get(f"{url}{PATH}", timeout=TIMEOUT_S, trust_env=False)
-            found: list[dict[str, Any]] = answer.raise_for_status().json()
-        except (httpx.HTTPError, ValueError):
+            with node.client(TIMEOUT_S) as client:
+                found: list[dict[str, Any]] = client.get(PATH).raise_for_status().json()
+        except (httpx.HTTPError, OSError, ValueError):
             continue
         return found
     return []
 
 
-def _read_models_of_peers(urls: Iterable[str], tls: ClientTls) -> list[dict[str, Any]]:
-    for url in urls:
-        with closing(Peer(url, tls=tls)) as node:
-            try:
-                answer = node.get(PATH, HOP_ANY, TIMEOUT_S)
-                found: list[dict[str, Any]] = json.loads(answer.body)
-            except (PeerDownError, ValueError):
-                continue
-        if answer.status == HTTPStatus.OK:
-            return found
-    return []
+def _nodes(settings: Settings) -> Iterator[NodeAddress]:
+    """Yield the nodes on this machine, then those elsewhere: in other containers or on other machines, which a setting names."""
+    if not settings.has_peer_listener:
+        # With authentication, the server of the reports demands a key.
+        yield NodeAddress(settings.reports_base_url.rstrip("/"))
+    yield from local_nodes(settings)
+    if settings.node.peer_hosts:
+        yield from _members(settings)
+
+
+def _members(settings: Settings) -> list[NodeAddress]:
+    # Not when DAGs are parsed on the machine of the nodes.
+    from confluent_kafka import KafkaException  # noqa: PLC0415
+
+    from include.kafka.topics import admin_client  # noqa: PLC0415
+    from include.nodes.node_url import PeerRule  # noqa: PLC0415
+    from include.nodes.routing_table import routing_table  # noqa: PLC0415
+
+    rule = PeerRule.of_client(settings)
+    try:
+        table = routing_table(admin_client(settings.kafka_connection, log_level=0), TIMEOUT_S, rule)
+    except KafkaException:
+        return []
+    return [NodeAddress(url, rule.tls) for url in (table.nodes if table else ())]
 
 
 def note_verdict(settings: Settings, run: Any, read_model: str, check: str, verdict: Verdict) -> None:  # noqa: ANN401 - Airflow's

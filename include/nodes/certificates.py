@@ -17,6 +17,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from include.errors import FoldlakeError
 from include.files import PRIVATE_FILE, write_atomically
 from include.nodes.peer_tls import CA, FOLDER, JOBS, TlsFiles, certificate_path, key_path
+from include.settings import Settings
 
 CA_DAYS, DAYS = 3650, 365
 # From this time before its end on, a certificate has a warning.
@@ -78,6 +79,13 @@ def certificates_of(home: Path) -> list[Certificate]:
     """Return the certificates in a home: first the CA's; raises CertificateError for one that cannot be read."""
     paths = sorted(path for path in (home / FOLDER).glob("*.pem") if not path.stem.endswith("-key"))
     return [read_certificate(path) for path in sorted(paths, key=lambda path: path.stem != CA)]
+
+
+def known_certificates(settings: Settings) -> list[Certificate]:
+    """Return the certificates of the home, then others that the settings name; raises CertificateError for one of the home that cannot be read."""
+    named = TlsFiles(settings.node_tls.ca_file, settings.node_tls.cert_file)
+    others = read_all([TlsFiles(None, settings.tls.cert_file), named])
+    return list({one.path: one for one in (*certificates_of(settings.home), *others)}.values())
 
 
 def create(home: Path, nodes: Mapping[str, str]) -> list[Certificate]:

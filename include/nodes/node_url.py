@@ -181,15 +181,6 @@ class PeerRule:
         return None
 
 
-def local_node_urls(settings: Settings) -> tuple[str, ...]:
-    """Return the URLs at which jobs on this machine reach the embedded nodes; raises SettingsError."""
-    if not settings.has_peer_listener:
-        return tuple(map(settings.loopback_url, settings.query_ports))
-    reachable_url(settings)
-    first = NodeUrl.parse(settings.advertised_url)
-    return tuple(first.at_port(first.port + number) for number in range(len(settings.query_ports)))
-
-
 def reachable_url(settings: Settings) -> NodeUrl:
     """Return the parts of the URL at which callers reach a node; raises SettingsError when nobody could, or when it contradicts TLS."""
     node = settings.node

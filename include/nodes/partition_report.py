@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
 
+from include.nodes.field_names import FieldNames, renamed
 from include.nodes.peers import ANSWER_TIMEOUT_S, HOP_ANY, Peer, PeerDownError
 from include.position import Offsets
 from include.settings import Placement
@@ -58,6 +59,7 @@ class PartitionReport:
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> "PartitionReport":
         """Read the report of another node; raises TypeError, KeyError or ValueError."""
+        fields = renamed(fields, FieldNames.SNAKE)
         report = cls(**ignore_unknown_fields(cls, fields))
         folded = Offsets.from_newest_json(fields.get("folded", {}))
         return replace(

@@ -15,6 +15,7 @@ from functools import partial
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from include.nodes.field_names import FIELD_NAMES_HEADER, FieldNames
 from include.nodes.node_url import DEFAULT_PORTS
 from include.nodes.peer_tls import ClientTls
 from include.observability.request_context import forwarded_headers
@@ -36,6 +37,8 @@ LAG_HEADER = "Foldlake-Lag-Ms"
 AS_OF_HEADER = "Foldlake-As-Of"
 # The version of the read model that an answer is from.
 VERSION_HEADER = "Foldlake-Version"
+# A request with a hop header and without this one comes from a program of an earlier release, which reads only the old names.
+NEW_NAMES = f"{FIELD_NAMES_HEADER}: {FieldNames.CAMEL}\r\n"
 CONNECT_TIMEOUT_S = 0.25
 ANSWER_TIMEOUT_S = 0.5
 # A node that did not respond gets no request for this time: its standby answers without a failed attempt for each lookup.
@@ -150,9 +153,8 @@ class Peer:
         more = forwarded_headers()
         if served is not None:
             more += f"{SERVED_HEADER}: {served.text}\r\n"
-        request = f"GET {target} HTTP/1.1\r\nHost: {self._host}\r\n{HOP_HEADER}: {hop}\r\n{more}\r\n".encode(
-            "latin-1"
-        )
+        head = f"GET {target} HTTP/1.1\r\nHost: {self._host}\r\n{HOP_HEADER}: {hop}\r\n{NEW_NAMES}{more}\r\n"
+        request = head.encode("latin-1")
         try:
             pooled = self._idle.pop()
         except IndexError:

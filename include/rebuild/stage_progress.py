@@ -1,7 +1,6 @@
 """How far running rebuilds are: each running stage publishes its progress to Kafka, where every node and command can read it."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from confluent_kafka import KafkaException
 
@@ -40,10 +39,6 @@ class StageProgress:
     rate_per_s: float = 0.0
     seconds_left: float | None = None
     age_s: float | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return asdict(self)
 
 
 class StageReporter:

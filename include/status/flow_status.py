@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 from include.declarations.latency import Latency
 from include.kafka.record_ends import OpenTransaction
@@ -66,6 +66,9 @@ class FlowStatus:
     report: QueryReport | None = None
     has_query: bool = True
 
+    # Properties that are in the document.
+    COMPUTED: ClassVar[tuple[str, ...]] = ("rate_per_s",)
+
     @property
     def rate_per_s(self) -> float | None:
         """Rows processed per second in the last finished batch; 0 while the flow is quiet, None before the first batch."""
@@ -110,6 +113,15 @@ class StreamStatus:
     flows: tuple[FlowStatus, ...] = ()
     sources: tuple[SourceStatus, ...] = ()
     building: tuple[BuildingVersion, ...] = ()
+
+    # Properties that are in the document, before the fields.
+    COMPUTED: ClassVar[tuple[str, ...]] = (
+        "state",
+        "driver_pid",
+        "events_behind",
+        "newest_event_age_s",
+        "dead_letters",
+    )
 
     @property
     def reports(self) -> tuple[QueryReport, ...]:
@@ -164,12 +176,5 @@ class StreamStatus:
         """Return the document, for programs."""
         fields = asdict(self)
         for flow, status in zip(fields["flows"], self.flows, strict=True):
-            flow["rate_per_s"] = status.rate_per_s
-        return {
-            "state": self.state,
-            "driver_pid": self.driver_pid,
-            "events_behind": self.events_behind,
-            "newest_event_age_s": self.newest_event_age_s,
-            "dead_letters": self.dead_letters,
-            **fields,
-        }
+            flow |= {name: getattr(status, name) for name in status.COMPUTED}
+        return {name: getattr(self, name) for name in self.COMPUTED} | fields

@@ -6,7 +6,7 @@ Also which versions of the read model an explanation shows and compares.
 import json
 from dataclasses import asdict, dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from urllib.parse import quote
 
 from include.errors import FoldlakeError
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 # The module that explains a key, run with `python -m` and the arguments of ExplainArguments (key_explanation.py).
 PROGRAM = "include.replay.explain"
+
+
+# The text of an object. In documents, it is the object itself, whose JSON type the annotation says.
+ObjectText = Annotated[str, "object"]
 
 
 class NotExplainedError(FoldlakeError):
@@ -50,8 +54,8 @@ class ExplainedEvent:
     written_at: str
     occurred_on: str
     event_type: str
-    event: str
-    state: str | None
+    event: ObjectText
+    state: ObjectText | None
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ class ExplainedVersion:
     source_topic: str
     starts: dict[str, int]
     event_count: int
-    state: str | None
+    state: ObjectText | None
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,9 @@ class Explanation:
     leaves: str = ""
     difference: str = ""
 
+    # Properties that are in the document.
+    COMPUTED: ClassVar[tuple[str, ...]] = ("hidden_events",)
+
     @property
     def hidden_events(self) -> int:
         """The number of events between the first and the newest ones shown."""
@@ -109,7 +116,7 @@ class Explanation:
             event["event"], event["state"] = object_of(event["event"]), object_of(event["state"])
         for version in (found["shown"], *found["others"]):
             version["state"] = object_of(version["state"])
-        return found | {"hidden_events": self.hidden_events}
+        return found | {name: getattr(self, name) for name in self.COMPUTED}
 
     def to_json(self) -> str:
         """Return the explanation as JSON."""

@@ -1,7 +1,7 @@
 """Finds the caller whom a credential proves: an API key's secret, or a signed token."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from math import inf
 from threading import Lock
@@ -28,12 +28,17 @@ class CredentialsUnavailableError(FoldlakeError):
     """This node cannot tell yet whether a credential is valid."""
 
 
-class _Verified(NamedTuple):
-    """What a credential proves. until_s: Unix time. basis: the keys with which it was verified."""
+class Verified(NamedTuple):
+    """What a credential proves. until_s: Unix time. basis: the keys with which it was verified. keys: returns the present ones."""
 
     caller: Caller
     until_s: float
     basis: object
+    keys: Callable[[], object]
+
+    def is_valid(self) -> bool:
+        """Whether it still proves that: it has not expired, and the keys have not changed, as by a revocation."""
+        return self.keys() is self.basis and time.time() < self.until_s
 
 
 class Credentials:
@@ -45,7 +50,7 @@ class Credentials:
     def __init__(self, keys: FileWatch[Mapping[str, ApiKey]] | None, tokens: TokenVerifier | None) -> None:
         self._keys = keys
         self._tokens = tokens
-        self._verified: dict[str, _Verified] = {}
+        self._verified: dict[str, Verified] = {}
         self._lock = Lock()
 
     @classmethod
@@ -60,26 +65,32 @@ class Credentials:
         return cls(watch_keys(settings.store_dir) if auth.accepts_keys else None, tokens)
 
     def caller(self, credential: str) -> Caller:
-        """Return the caller whom a credential proves; raises CredentialError, CredentialsUnavailableError.
+        """Return the caller whom a credential proves; raises CredentialError, CredentialsUnavailableError."""
+        return self.verified(credential).caller
 
-        What was verified before is not verified again until it expires, or until the keys change, as by a revocation.
+    def verified(self, credential: str) -> Verified:
+        """Return what a credential proves; raises CredentialError, CredentialsUnavailableError.
+
+        What was verified before is not verified again while it is valid.
         """
-        basis = self._basis(credential)
         found = self._verified.get(credential)
-        if found is not None and found.basis is basis and time.time() < found.until_s:
-            return found.caller
-        caller, until_s = self._verify(credential)
+        if found is not None and found.is_valid():
+            return found
+        keys = self._api_keys if is_api_key(credential) else self._token_keys
+        # Before the verification: if the keys change meanwhile, the next request verifies again.
+        basis = keys()
+        found = Verified(*self._verify(credential), basis, keys)
         with self._lock:
             self._verified.pop(credential, None)
             while len(self._verified) >= CACHED_CREDENTIALS:
                 del self._verified[next(iter(self._verified))]
-            self._verified[credential] = _Verified(caller, until_s, basis)
-        return caller
+            self._verified[credential] = found
+        return found
 
-    def _basis(self, credential: str) -> object:
-        """Return the keys that a credential is verified with: another object once they have changed."""
-        if is_api_key(credential):
-            return None if self._keys is None else self._keys.current()
+    def _api_keys(self) -> object:
+        return None if self._keys is None else self._keys.current()
+
+    def _token_keys(self) -> object:
         return None if self._tokens is None else self._tokens.keys
 
     def _verify(self, credential: str) -> tuple[Caller, float]:

@@ -1,6 +1,7 @@
 """One change of a key, which clients are told about it, and the newest state of the keys that changed last."""
 
 from collections import OrderedDict
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -67,7 +68,7 @@ class ChangeEvent:
     """A record of the changelog that changes a key.
 
     record: the new state; None if the key is removed. event_count: of the record or of the removal; None for a removal that does not say.
-    before: the key's state before; None if it is unknown. frames: the rendered event by kind, and by whether decimals are strings; filled when first needed.
+    before: the key's state before; None if it is unknown. frames: the rendered event by kind and form; filled when first needed.
     """
 
     partition: int
@@ -77,7 +78,7 @@ class ChangeEvent:
     event_count: int | None
     before: KeyState | None
     after: KeyState
-    frames: dict[tuple[ChangeKind, bool], bytes] = field(default_factory=dict)
+    frames: dict[tuple[ChangeKind, Hashable], bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from include.quality.verified_stores import read_all
 from include.settings import Settings
 from include.status.measurement import read_stream_status
 from query_api.http.answers import CACHE_CONTROL, metrics_response
+from query_api.http.delivery.field_names import document_response
 from query_api.http.json_text import dumps
 from query_api.http.limits.rate_limit import client_of
 from query_api.http.limits.worker_watchdog import WORKER_HEADER
@@ -56,7 +57,7 @@ def health_blueprint(settings: Settings, lookups: Lookups) -> Blueprint:
         if HOP_HEADER not in request.headers:
             state = lookups.local.state()
             reports = merged(reports, [] if state is None else peer_reports(lookups.peers, state))
-        return _json([report.as_json() for report in reports])
+        return document_response([report.as_json() for report in reports], request)
 
     @blueprint.get("/metrics")
     def metrics() -> Response:

@@ -12,13 +12,22 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from include.kafka.state_record import StateRecord
+from include.nodes.field_names import FieldNames
 
 DecimalJson = Callable[[int, bytes], str]
 """Returns the JSON of Avro's decimal from its scale and its unscaled value."""
+
+
+class RecordForm(NamedTuple):
+    """How a client wants records. text_decimals: whether exact decimals are strings. names: of the record's own fields."""
+
+    text_decimals: bool = False
+    names: FieldNames = FieldNames.CAMEL
+
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The branches of a union by what a value without its logical type is in Python.

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 
 from flask import Blueprint, Response, request
 
-from include.nodes.peers import VERSION_HEADER
+from include.nodes.peers import HOP_HEADER, VERSION_HEADER
 from include.nodes.record_requests import ARROW, ARROW_TYPE, KeySample
 from query_api.http.answers import NODE_HEADER, StreamBody, age_headers, combined_headers
 from query_api.http.contract.parameters import (
+    AFTER_KEY,
+    CURSOR,
     DEFAULT_LIMIT,
     MAX_DIGITS,
     MAX_LIMIT,
@@ -25,7 +27,8 @@ from query_api.http.contract.parameters import (
     OF_RECORD_STREAM,
     names,
 )
-from query_api.http.json_text import dumps, record_fields
+from query_api.http.delivery.field_names import DEPRECATION, document_response
+from query_api.http.json_text import record_fields
 from query_api.http.limits.rate_limit import client_of
 from query_api.http.lookups.router import KEY_PARAMETER, version_number
 from query_api.http.problems import ProblemError, busy_problem
@@ -94,16 +97,14 @@ class ModelListing:
             raise ProblemError(
                 400, "invalid-cursor", "cursor must be `next` of the previous page: begin again without it."
             ) from error
-        body = dumps(
-            {
-                "read_model": page.read_model,
-                "version": page.version,
-                "records": page.records,
-                "next": None if page.next is None else page.next.text,
-            }
-        )
+        document = {
+            "read_model": page.read_model,
+            "version": page.version,
+            "records": page.records,
+            "next": None if page.next is None else page.next.text,
+        }
         headers = combined_headers(self._node, page.version, page.age)
-        return Response(body, content_type="application/json", headers=headers)
+        return document_response(document, request, headers.items())
 
 
 SAMPLE = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
@@ -140,12 +141,14 @@ def listing_blueprint(
         if is_of_model:
             return models.answer(name, given.get("cursor"), version, asked)
         partition = _number("partition", given.get("partition"), None, 0, MAX_NUMBER)
-        after = require_prefix("after", given.get("after", ""), local.max_key_bytes)
+        after = _after(given, local.max_key_bytes)
         location = local.locate_partition(name, partition, version)
         found = local.page(location, after, read_limit(area, limit), KeyRange(prefix))
-        headers = _headers(found)
-        body = _json(found, page_records(local, found, asked))
-        return Response(body, content_type="application/json", headers=headers)
+        document = _document(found, page_records(local, found, asked))
+        response = document_response(document, request, _headers(found).items())
+        if AFTER_KEY.name in given and HOP_HEADER not in request.headers:
+            response.headers.update(DEPRECATION)
+        return response
 
     return blueprint
 
@@ -185,21 +188,27 @@ def _stream(local: LocalLookup, streams: ClientSlots, name: str, given: Mapping[
     return Response(body, content_type=ARROW_TYPE, headers=_headers(stream.first))
 
 
-def _json(found: LocalPage[RecordPage], page: PageRecords) -> str:
+def _after(given: Mapping[str, str], max_bytes: int) -> bytes:
+    """Return the key after which a page of a partition begins. `after` is the deprecated name of `cursor`; raises ProblemError."""
+    if CURSOR.name in given and AFTER_KEY.name in given:
+        raise ProblemError(400, "invalid-after", "after is the deprecated name of cursor: give only cursor.")
+    name = AFTER_KEY.name if AFTER_KEY.name in given else CURSOR.name
+    return require_prefix(name, given.get(name, ""), max_bytes)
+
+
+def _document(found: LocalPage[RecordPage], page: PageRecords) -> dict[str, object]:
     location = found.location
-    return dumps(
-        {
-            "read_model": location.model.name,
-            "version": location.version,
-            "partition": location.partition,
-            "node": location.state.node,
-            "role": location.role.value,
-            "total": found.page.total,
-            "position": found.next_offset,
-            "records": page.records,
-            "next": None if page.next is None else page.next.decode(),
-        }
-    )
+    return {
+        "read_model": location.model.name,
+        "version": location.version,
+        "partition": location.partition,
+        "node": location.state.node,
+        "role": location.role.value,
+        "total": found.page.total,
+        "position": found.next_offset,
+        "records": page.records,
+        "next": None if page.next is None else page.next.decode(),
+    }
 
 
 def _number(name: str, text: str | None, default: int | None, low: int, high: int) -> int:

@@ -74,7 +74,7 @@ _PARAMETERS = (
     _kind("missing-{parameter}", 400, "A required parameter is missing.", "Add the parameter that `detail` names."),
     _kind("{parameter}-too-long", 400, "A parameter has more bytes than allowed.", "Shorten the value."),
     _kind("invalid-{parameter}", 400, "The value of a parameter is not valid.", "Correct the value: `detail` describes the valid ones."),
-    _kind("bound-of-another-topic", 400, "The read model folds its events under another key, so an event's offset is no bound.", "Omit `minOffset`; `event_count` of the record says how many events it contains."),
+    _kind("bound-of-another-topic", 400, "The read model folds its events under another key, so an event's offset is no bound.", "Omit `minOffset`; `eventCount` of the record says how many events it contains."),
     _kind("range-too-long", 400, "More windows begin in the range than a lookup returns.", "Request a shorter range."),
     _kind("too-many-keys", 400, "The request needs more records than a lookup reads.", "Split the request."),
     _kind("no-location", 400, "The read model does not declare where its items are.", "Omit `within`."),
@@ -90,15 +90,15 @@ _COMMANDS = (
     _kind("length-required", 411, "The request has no `Content-Length`. Nothing was written.", "Add `Content-Length`."),
     _kind("body-too-large", 413, "The body is too large. Nothing was written.", "Send a shorter body."),
     _kind("unsupported-media-type", 415, "The body is not said to be JSON in UTF-8. Nothing was written.", "Send `Content-Type: application/json`, and no `Content-Encoding`."),
-    _kind("too-many-commands", (429, 503), "The caller (429) or the node (503) has too many commands in progress. Nothing was written.", "Repeat the command after `Retry-After`.", may_retry=True),
+    _kind("too-many-commands", 429, "The caller or the node has too many commands in progress. Nothing was written.", "Repeat the command after `Retry-After`.", may_retry=True),
     _kind("log-unavailable", 503, "Kafka or the schema registry does not answer. Nothing was written.", "Repeat the request after `Retry-After`.", may_retry=True),
     _kind("schema-refused", 500, "The schema registry rejects the schema of the command's event. Nothing was written.", "Correct the schema: repeating the command does not help."),
     _kind("outcome-unknown", 504, "Kafka did not acknowledge the event: it may have been written, or may still be.", "Look for the event with the `id` before you send the command again."),
 )  # fmt: skip
 _STREAMS = (
     _kind("position-gone", 410, "Changes after the position may be missing.", "Begin again without a position, or with `snapshot=true`."),
-    _kind("too-many-streams", (429, 503), "The caller (429) or the node (503) has too many streams open.", "Close a stream, or retry after `Retry-After`.", may_retry=True),
-    _kind("too-many-requests", (429, 503), "The caller (429) or the node (503) has too many of these requests in progress.", "Retry after `Retry-After`.", may_retry=True),
+    _kind("too-many-streams", 429, "The caller or the node has too many streams open.", "Close a stream, or retry after `Retry-After`.", may_retry=True),
+    _kind("too-many-requests", 429, "The caller or the node has too many of these requests in progress.", "Retry after `Retry-After`.", may_retry=True),
     _kind("not-explained", 422, "The state of the key cannot be explained.", "`detail` has the reason."),
 )  # fmt: skip
 _HTTP = (

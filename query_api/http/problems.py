@@ -77,9 +77,8 @@ def lookup_problem(error: LookupFailedError, node_name: str) -> Reply:
 
 
 def busy_problem(error: NoFreeSlotError, slug: str, retry_after_s: int, *, outcome: str = "") -> ProblemError:
-    """Return the problem of a request without a slot: the caller has used its share, or the node has none left. outcome: a sentence."""
-    status = HTTPStatus.TOO_MANY_REQUESTS if error.is_of_client else HTTPStatus.SERVICE_UNAVAILABLE
-    return ProblemError(status.value, slug, f"{error}.{outcome}", retry_after_s=retry_after_s)
+    """Return the problem of a request without a slot. outcome: a sentence."""
+    return ProblemError(429, slug, f"{error}.{outcome}", retry_after_s=retry_after_s)
 
 
 def http_problem(status: int, detail: str) -> Reply:

@@ -86,16 +86,18 @@ class FastPath:
         CURRENT.request = environ
         if self.is_draining:
             start_response = _adding(start_response, [CLOSE])
+        lookup = self._lookup_at(environ["PATH_INFO"])
+        # Once for both: the guard and the fast path.
+        is_plain_request = (lookup is not None or self._guard is not None) and is_plain(environ, self._hosts)
         if self._guard is not None:
-            refused = self._guard.refusal(environ)
+            refused = self._guard.refusal(environ, is_plain=is_plain_request)
             if QUOTA_KEY in environ:
                 start_response = _adding(start_response, environ[QUOTA_KEY])
             if refused is not None:
                 status, headers, body = refused
                 start_response(f"{status} {responses.get(status, '')}", _with_id(headers, environ))
                 return [body]
-        lookup = self._lookup_at(environ["PATH_INFO"])
-        if lookup is not None and environ["REQUEST_METHOD"] == "GET" and is_plain(environ, self._hosts):
+        if lookup is not None and environ["REQUEST_METHOD"] == "GET" and is_plain_request:
             started_s = time.perf_counter()
             query: str = environ["QUERY_STRING"]
             key = lookup.plain_key(query)

@@ -7,11 +7,7 @@ from contextlib import contextmanager
 
 
 class NoFreeSlotError(Exception):
-    """All slots are in use; the message says by whom and how many. is_of_client: whether the client has used its share."""
-
-    def __init__(self, message: str, *, is_of_client: bool) -> None:
-        super().__init__(message)
-        self.is_of_client = is_of_client
+    """All slots are in use; the message says by whom and how many."""
 
 
 class ClientSlots:
@@ -33,13 +29,10 @@ class ClientSlots:
         """Use a slot for a request of this client address; raises NoFreeSlotError."""
         with self._lock:
             if self._used.total() >= self._total:
-                raise NoFreeSlotError(
-                    f"{self._total} requests are in progress, which is the limit", is_of_client=False
-                )
+                raise NoFreeSlotError(f"{self._total} requests are in progress, which is the limit")
             if self._used[client] >= self._for_client:
                 raise NoFreeSlotError(
-                    f"{self._for_client} requests of this client are in progress, which is the limit",
-                    is_of_client=True,
+                    f"{self._for_client} requests of this client are in progress, which is the limit"
                 )
             self._used[client] += 1
         try:

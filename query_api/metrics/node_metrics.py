@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, multiprocess
 from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
 
 from include.nodes.certificates import Certificate
 from include.nodes.partition_report import PartitionReport
@@ -20,6 +21,7 @@ from include.quality.newest_checks import NewestCheck
 from include.quality.verified_stores import VerifiedStores
 from query_api.cluster.node_state import NodeState
 from query_api.metrics.gauges import Gauges, exposition, gauge
+from query_api.metrics.metric_folders import folders_of_node
 
 LOOKUPS = Counter(
     "foldlake_lookups",
@@ -64,9 +66,8 @@ class NodeReading:
 
 def node_exposition(reading: NodeReading) -> bytes:
     """Return all metrics of the node in Prometheus' text format."""
-    _forget_dead_workers()
     registry = CollectorRegistry()
-    multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    registry.register(_Counted(folders_of_node(Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]))))
     state = () if reading.state is None else tuple(_of_state(reading.state))
     return exposition((*_of_node(reading), *state, *_of_checks(reading)), registry)
 
@@ -177,9 +178,23 @@ def _of_checks(reading: NodeReading) -> Iterator[Metric]:
     )
 
 
-def _forget_dead_workers() -> None:
+class _Counted(Collector):
+    """What the workers of all servers of the node have counted."""
+
+    def __init__(self, folders: Iterable[Path]) -> None:
+        self._folders = tuple(folders)
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the sums over all workers."""
+        _forget_dead_workers(self._folders)
+        files = [str(path) for folder in self._folders for path in folder.glob("*.db")]
+        found: Iterable[Metric] = multiprocess.MultiProcessCollector.merge(files)  # type: ignore[no-untyped-call]
+        return found
+
+
+def _forget_dead_workers(folders: Iterable[Path]) -> None:
     """Remove the gauges of workers that have ended; their counters remain."""
-    for path in Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]).glob("gauge_live*.db"):
+    for path in [path for folder in folders for path in folder.glob("gauge_live*.db")]:
         pid = path.stem.rpartition("_")[2]
         if pid.isdigit() and not psutil.pid_exists(int(pid)):
-            multiprocess.mark_process_dead(int(pid))  # type: ignore[no-untyped-call]
+            multiprocess.mark_process_dead(int(pid), str(path.parent))  # type: ignore[no-untyped-call]

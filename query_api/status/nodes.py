@@ -4,11 +4,11 @@ Every node, whether it should get requests, and what is wrong with its answers; 
 """
 
 import json
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
 
 from include.nodes.peers import HOP_ANY, PeerDownError, Peers
-from include.settings import Settings
+from include.settings import Placement, Settings
 from query_api.cluster.node_state import NodeState
 from query_api.listener import served_certificates
 from query_api.lookup.partition_status import local_reports, merged, peer_reports
@@ -17,26 +17,36 @@ from query_api.status.node_view import NodeView, readiness
 READY, DEGRADED, NOT_READY, SILENT = "ready", "degraded", "not ready", "no answer"
 
 
-def read_nodes(view: NodeView) -> list[dict[str, Any]]:
-    """Return each node: `node`, `url`, `page_url`, `is_self`, `state`, `reasons`, and the number of live partitions that it owns.
+@dataclass(frozen=True)
+class NodeEntry:
+    """A query node.
 
-    page_url: of its status page; empty if only nodes and jobs can reach its `url`.
+    page_url: of its status page; empty if only nodes and jobs can reach its `url`. state: ready, degraded, not ready or no answer.
+    owned_partitions: number of live partitions that it owns.
     """
+
+    node: str
+    url: str
+    page_url: str
+    is_self: bool
+    state: str
+    reasons: list[str]
+    owned_partitions: int = 0
+
+
+def read_nodes(view: NodeView) -> list[NodeEntry]:
+    """Return each node."""
     state = view.state()
     if state is None:
-        return [_node(view.settings.node.name, "", NOT_READY, ["The materializer has not started yet."])]
+        reasons = ["The materializer has not started yet."]
+        return [NodeEntry(view.settings.node.name, "", "", is_self=True, state=NOT_READY, reasons=reasons)]
     nodes = []
     for url, name in sorted({**state.nodes, state.url: state.node}.items(), key=lambda item: item[::-1]):
         condition, reasons = _own(view, state) if url == state.url else _peer(view.lookups.peers, url)
         owned = sum(owner == url for model in state.models.values() for owner in model.owners.values())
-        nodes.append(
-            _node(name, url, condition, reasons)
-            | {
-                "page_url": _page_url(view.settings, url, is_self=url == state.url),
-                "is_self": url == state.url,
-                "owned_partitions": owned,
-            }
-        )
+        is_self = url == state.url
+        page_url = _page_url(view.settings, url, is_self=is_self)
+        nodes.append(NodeEntry(name, url, page_url, is_self, condition, reasons, owned))
     return nodes
 
 
@@ -68,37 +78,41 @@ def _peer(peers: Peers, url: str) -> tuple[str, list[str]]:
     return (DEGRADED, reasons) if reasons else (READY, [])
 
 
-def _node(name: str, url: str, condition: str, reasons: list[str]) -> dict[str, Any]:
-    return {
-        "node": name,
-        "url": url,
-        "page_url": "",
-        "is_self": True,
-        "state": condition,
-        "reasons": reasons,
-        "owned_partitions": 0,
-    }
+@dataclass(frozen=True)
+class PartitionEntry:
+    """A partition of a version, as in a PartitionReport; owner and standbys are names of nodes where these are known."""
+
+    read_model: str
+    version: int
+    stage: str
+    partition: int
+    owner: str | None
+    standbys: list[str]
+    placement: Placement
+    is_ready: bool
+    lag_records: int | None
+    events_behind: int | None
 
 
-def read_partitions(view: NodeView) -> list[dict[str, Any]]:
-    """Return one entry for each partition, as `/api/partitions` does; owner and standbys are names of nodes where these are known."""
+def read_partitions(view: NodeView) -> list[PartitionEntry]:
+    """Return each partition, as `/api/partitions` does."""
     state = view.state()
     if state is None:
         return []
     names = {**state.nodes, state.url: state.node}
     reports = merged(local_reports(view.lookups.local), peer_reports(view.lookups.peers, state))
     return [
-        {
-            "read_model": report.read_model,
-            "version": report.version,
-            "stage": report.stage,
-            "partition": report.partition,
-            "owner": None if report.owner is None else names.get(report.owner, report.owner),
-            "standbys": [names.get(url, url) for url in report.standbys],
-            "placement": report.placement.value,
-            "is_ready": report.is_ready,
-            "lag_records": report.lag_records,
-            "events_behind": report.events_behind,
-        }
+        PartitionEntry(
+            report.read_model,
+            report.version,
+            report.stage,
+            report.partition,
+            None if report.owner is None else names.get(report.owner, report.owner),
+            [names.get(url, url) for url in report.standbys],
+            report.placement,
+            report.is_ready,
+            report.lag_records,
+            report.events_behind,
+        )
         for report in reports
     ]

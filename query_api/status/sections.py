@@ -8,15 +8,16 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from include.boot_clock import boot_id, boot_s
 from include.errors import FoldlakeError
 from include.files import FileLock, write_atomically
+from include.status.flow_status import StreamStatus
 from include.status.measurement import read_stream_status
 from include.stream.launch_failures import read as read_failed_launches
 from query_api.history.samples import INTERVAL_S, read_columns
@@ -139,12 +140,18 @@ class Section:
         return {**now, **read, "error": None, "data": data}
 
     def _store(self, document: dict[str, Any]) -> None:
-        text = json.dumps(document, default=str)
+        text = json.dumps(document, default=_json_value)
         try:
             write_atomically(self._path, text)
         except OSError:
             self._unshared = json.loads(text)
             raise
+
+
+def _json_value(value: object) -> object:
+    if isinstance(value, StreamStatus):
+        return value.to_json()
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
 
 
 class StatusDocument:
@@ -169,22 +176,47 @@ class StatusDocument:
         return {**self._node, "at": datetime.now(UTC).isoformat(timespec="milliseconds"), "sections": found}
 
 
-def _stream(view: NodeView) -> dict[str, Any]:
-    """Return the status of the stream, with `pace` and `failed_launches`; raises KafkaUnavailableError."""
+@dataclass(frozen=True)
+class FailedLaunches:
+    """Launches of the stream driver that failed one after the other. since: the first one, in ISO 8601."""
+
+    failures: int
+    since: str
+    last_error: str
+
+
+@dataclass(frozen=True)
+class StreamEntry(StreamStatus):
+    """The status of the whole stream. pace: of the setting FOLDLAKE_STREAM_PACE. failed_launches: None if there are none."""
+
+    pace: str = ""
+    failed_launches: FailedLaunches | None = None
+
+
+def _stream(view: NodeView) -> StreamEntry:
+    """Return the status of the stream; raises KafkaUnavailableError."""
     view.require_kafka()
     failed = read_failed_launches(view.settings.home)
-    return {
-        **read_stream_status(view.settings).to_json(),
-        "pace": view.settings.stream.pace,
-        "failed_launches": None
-        if failed is None
-        else {"failures": failed.failures, "since": failed.since, "last_error": failed.last_error},
-    }
+    found = read_stream_status(view.settings)
+    return StreamEntry(
+        found.flows,
+        found.sources,
+        found.building,
+        view.settings.stream.pace,
+        None if failed is None else FailedLaunches(failed.failures, failed.since, failed.last_error),
+    )
 
 
-def _history(view: NodeView) -> dict[str, Any]:
-    """Return `interval_s`, and `models`: what this node has measured in the last hour, read model -> field of a sample -> its values."""
-    return {"interval_s": INTERVAL_S, "models": read_columns(view.settings.store_dir)}
+@dataclass(frozen=True)
+class HistoryEntry:
+    """What this node has measured in the last hour. models: read model -> field of a sample -> its values."""
+
+    interval_s: int
+    models: dict[str, dict[str, list[Any]]]
+
+
+def _history(view: NodeView) -> HistoryEntry:
+    return HistoryEntry(INTERVAL_S, read_columns(view.settings.store_dir))
 
 
 # What costs little is read every second. Reading the stream opens connections to Kafka and takes about a second; the tables' logs are
@@ -200,6 +232,11 @@ _READ = (
     ("quality", read_quality, 5.0),
     ("history", _history, 5.0),
 )
+
+
+def section_types() -> dict[str, Any]:
+    """Return the type of the data of each section."""
+    return {name: get_type_hints(read)["return"] for name, read, _ in _READ}
 
 
 def sources(view: NodeView) -> tuple[SectionSource, ...]:

@@ -1,5 +1,6 @@
 """The section `services`: whether the servers answer on which the node, the stream and the jobs depend."""
 
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -15,12 +16,23 @@ REGISTRY_EFFECT = "Lookups and folds go on; new schemas wait."
 AIRFLOW_EFFECT = "Lookups and folds go on; rebuilds, compaction and quality checks wait."
 
 
-def read_services(view: NodeView) -> list[dict[str, Any]]:
-    """Return each server: `service`, `is_up`, `detail` (empty if it is up) and `effect` of its absence."""
+@dataclass(frozen=True)
+class ServiceEntry:
+    """A server. detail: why it is not up; empty if it is. effect: of its absence."""
+
+    service: str
+    url: str
+    is_up: bool
+    detail: str
+    effect: str
+
+
+def read_services(view: NodeView) -> list[ServiceEntry]:
+    """Return each server."""
     return [_kafka(view), _registry(view), _airflow(view)]
 
 
-def _kafka(view: NodeView) -> dict[str, Any]:
+def _kafka(view: NodeView) -> ServiceEntry:
     state = view.state()
     if state is None:
         detail = "the materializer has not started yet"
@@ -31,14 +43,14 @@ def _kafka(view: NodeView) -> dict[str, Any]:
     return _service("Kafka", detail, KAFKA_EFFECT, url=view.settings.kafka.bootstrap_servers)
 
 
-def _registry(view: NodeView) -> dict[str, Any]:
+def _registry(view: NodeView) -> ServiceEntry:
     registry = view.settings.registry.connection
     client = {"auth": registry.credentials, "verify": registry.tls_context()}
     _, problem = _answer(f"{registry.url}/subjects", "FOLDLAKE_SCHEMA_REGISTRY_URL", **client)
     return _service("Schema registry", problem, REGISTRY_EFFECT, url=registry.url)
 
 
-def _airflow(view: NodeView) -> dict[str, Any]:
+def _airflow(view: NodeView) -> ServiceEntry:
     url = view.settings.airflow.base_url
     return _service(
         "Airflow",
@@ -80,11 +92,5 @@ def _reason(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _service(name: str, detail: str, effect: str, url: str) -> dict[str, Any]:
-    return {
-        "service": name,
-        "url": without_credentials(url),
-        "is_up": not detail,
-        "detail": detail,
-        "effect": effect,
-    }
+def _service(name: str, detail: str, effect: str, url: str) -> ServiceEntry:
+    return ServiceEntry(name, without_credentials(url), not detail, detail, effect)

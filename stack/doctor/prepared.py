@@ -15,6 +15,7 @@ from include.errors import FoldlakeError, refusal_hint
 from include.http_replies import without_credentials
 from include.kafka.schema_registry import RegistryRequests
 from include.machine import available_bytes
+from include.nodes.certificates import CertificateError, known_certificates
 from include.settings import Settings
 from include.words import plural
 from query_api.store.redis.server import RedisServer, Unanswered
@@ -147,6 +148,25 @@ def findings(settings: Settings) -> Iterator[Finding]:
     yield from check_stack_ports(settings, running)
     yield from check_downloads(layout, settings.maven_mirror)
     yield from check_servers(settings)
+    yield from check_certificates(settings)
+
+
+def check_certificates(settings: Settings) -> Iterator[Finding]:
+    """Check that no certificate of nodes, jobs or the listener for callers ends soon."""
+    if not settings.has_peer_listener and settings.tls.cert_file is None:
+        return
+    try:
+        found = known_certificates(settings)
+    except CertificateError as error:
+        yield Finding("certificates", State.PROBLEM, str(error), action="Run ./foldlake certificates create.")
+        return
+    ending = [one for one in found if one.warning]
+    for one in ending:
+        state = State.WARNING if one.expires_in_s > 0 else State.PROBLEM
+        yield Finding(f"certificate {one.name}", state, f"{one.not_after:%Y-%m-%d}", action=str(one.warning))
+    if found and not ending:
+        first = min(found, key=lambda one: one.not_after)
+        yield Finding("certificates", State.OK, f"the first one ends on {first.not_after:%Y-%m-%d}")
 
 
 def check_stack_ports(settings: Settings, running: set[str]) -> Iterator[Finding]:

@@ -107,12 +107,12 @@ def test_runs_and_logs_do_not_multiply(stack: Settings) -> None:
 def test_status_names_the_cause(stack: Settings) -> None:
     awaited(stack)
 
-    shown = status(stack)["failed_launches"]
+    shown = status(stack)["failedLaunches"]
 
     assert shown["failures"] >= FAILURES
     assert datetime.fromisoformat(shown["since"]) < datetime.now(UTC)
-    assert "Could not parse Master URL" in shown["last_error"]
-    assert "\n" not in shown["last_error"]
+    assert "Could not parse Master URL" in shown["lastError"]
+    assert "\n" not in shown["lastError"]
 
 
 def test_there_is_one_alert_for_all_failures(stack: Settings, webhook: Webhook) -> None:

@@ -117,7 +117,7 @@ class NodeStack:
         return (
             all(self.is_ready(port) for port in ports)
             and {report["owner"] for report in reports} == urls
-            and all(report["is_ready"] and report["reported_by"] == report["owner"] for report in reports)
+            and all(report["isReady"] and report["reportedBy"] == report["owner"] for report in reports)
         )
 
     def owned_customer(self, port: int) -> str:

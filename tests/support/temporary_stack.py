@@ -34,6 +34,12 @@ def free_ports(count: int) -> list[int]:
     return process.free_ports(count, process.UNASSIGNED_PORTS[worker::workers])
 
 
+def first_of_free_ports(count: int) -> int:
+    """Return the first of this number of successive ports on which no process currently listens."""
+    free = set(process.free_ports(2_000))
+    return next(port for port in sorted(free) if {port + number for number in range(count)} <= free)
+
+
 def temporary_settings(home: Path, **overrides: object) -> Settings:
     """Return settings with free ports and this home, ignoring any `.env` file."""
     kafka, controller, registry, airflow, redis, first_node, second_node = free_ports(7)
@@ -47,6 +53,10 @@ def temporary_settings(home: Path, **overrides: object) -> Settings:
         "query_ports": (first_node, second_node),
         # A second JVM for each stack would take processor time from the tests.
         "stream_standby": "off",
+        # Also where the environment has the settings of a secured stack: tests and benchmarks name the security that they need.
+        "auth": "none",
+        "tls_cert_file": None,
+        "tls_key_file": None,
         # With a lower priority, jobs that a test waits for would get almost no processor time beside another worker's tests.
         "lake_niceness": 0,
         # Tests wait for the jobs of schedules.

@@ -1,19 +1,26 @@
-"""Runs the stream driver without Airflow, with the same launch wrapper, for tests and benchmarks."""
+"""Runs the stream driver without Airflow, with the same launch wrapper, for tests and benchmarks; and a Spark cluster for it."""
 
+import os
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from include.process import die_with_parent
 from include.settings import Settings
 from stack.launchers import direct_submit
+from stack.launchers.spark_submit import spark_home
 from stack.launchers.stream_driver import running, stop
+from stack.tools import Tools
 from tests.support.stream_process import kill_jvm
+from tests.support.temporary_stack import free_ports
 from tests.support.waiting import wait_until
 
 STOP_TIMEOUT_S = 30
+LOOPBACK = "127.0.0.1"
+CORES_PER_WORKER = 6
 
 
 def log_path(settings: Settings) -> Path:
@@ -106,3 +113,48 @@ class LogFile:
                 return text.encode() in file.read()
 
         wait_until(is_written, text, poll_s=0.1)
+
+
+@contextmanager
+def spark_cluster(settings: Settings, folder: Path) -> Iterator[str]:
+    """Run a Spark standalone cluster on loopback, a master and two workers, with its logs and work in a folder; yields the master's URL."""
+    port, *ui_ports = free_ports(4)
+    url = f"spark://{LOOPBACK}:{port}"
+    log = folder / "cluster.log"
+    with ExitStack() as daemons:
+        master = ("--host", LOOPBACK, "--port", str(port), "--webui-port", str(ui_ports[0]))
+        daemons.enter_context(_daemon(settings, "master.Master", *master, log=log))
+        wait_until(lambda: "New state: ALIVE" in log.read_text(), "the master is up")
+        for number, ui_port in enumerate(ui_ports[1:]):
+            worker = ("--host", LOOPBACK, "--webui-port", str(ui_port), "--cores", str(CORES_PER_WORKER))
+            work = ("--memory", "1g", "--work-dir", str(folder / f"worker-{number}"), url)
+            daemons.enter_context(_daemon(settings, "worker.Worker", *worker, *work, log=log))
+        wait_until(lambda: log.read_text().count("Successfully registered with master") == 2, "two workers")
+        yield url
+
+
+@contextmanager
+def _daemon(settings: Settings, class_name: str, *arguments: str, log: Path) -> Iterator[None]:
+    home = spark_home(Tools(settings.tools).stream_python)
+    environment = {
+        **os.environ,
+        "FOLDLAKE_HOME": str(settings.home),
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": LOOPBACK,
+        "PYSPARK_PYTHON": str(Tools(settings.tools).stream_python),
+    }
+    command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{class_name}", *arguments]
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            # A killed test run must leave no daemon.
+            preexec_fn=die_with_parent,  # noqa: PLW1509 - only a system call
+        )
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(30)

@@ -13,6 +13,7 @@ from confluent_kafka import murmur2
 
 from include.declarations.read_model import ReadModel
 from include.kafka.topic_state import source_state
+from include.nodes.field_names import FieldNames, renamed
 from include.nodes.node_url import PeerRule
 from include.nodes.record_client import OWNER, NodeClient
 from include.position import Position
@@ -106,7 +107,7 @@ def served_state(
 
 
 def _served(node: str, text: str, model: ReadModel, revision: int) -> ServedState:
-    record: dict[str, Any] = json.loads(text, parse_float=Decimal)
+    record: dict[str, Any] = renamed(json.loads(text, parse_float=Decimal), FieldNames.SNAKE)
     kinds, state = event_struct(model.state_schema_of(revision)), record["state"]
     names = [field.name for field in model.state_fields(revision)]
     fields = ((name, kinds.field(name).type) for name in names)

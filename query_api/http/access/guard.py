@@ -16,7 +16,12 @@ from include.access.audit import AuditLog
 from include.access.caller import NODE, AccessDeniedError, Caller, Need, authorize
 from include.declarations.catalog import Catalog
 from include.settings import Settings
-from query_api.access.credentials import CredentialError, Credentials, CredentialsUnavailableError
+from query_api.access.credentials import (
+    CredentialError,
+    Credentials,
+    CredentialsUnavailableError,
+    Verified,
+)
 from query_api.http.access.lasting_body import LastingBody
 from query_api.http.access.needs import SAFE_METHODS, Needs
 from query_api.http.access.sign_in_page import sign_in_page
@@ -25,15 +30,14 @@ from query_api.http.delivery.cross_origin import is_preflight, sharing_headers
 from query_api.http.limits.rate_limit import CALLER_KEY, RateLimit, rate_exceeded
 from query_api.http.pages.pages import HTML, for_client, page_headers, wants_page
 from query_api.http.problems import ProblemError, problem_reply
-from query_api.http.request_checks import HOST_KEY, ORIGIN_KEY, AllowedHosts, check_request, is_plain
+from query_api.http.request_checks import HOST_KEY, ORIGIN_KEY, AllowedHosts, check_request
 from query_api.listener import Role
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
 
-# Where a request's credential is, and the headers that tell its caller the quota; no header of a client has these names.
+# Where the headers are that tell a request's caller the quota; no header of a client has this name.
 QUOTA_KEY = "foldlake.quota"
-CREDENTIAL_KEY = "foldlake.credential"
 AUTHORIZATION_KEY = "HTTP_AUTHORIZATION"
 COOKIE_KEY = "HTTP_COOKIE"
 # Only nodes send these headers (include/nodes/peers.py).
@@ -45,6 +49,8 @@ BEARER = "bearer "
 CHALLENGE = ("WWW-Authenticate", 'Bearer realm="foldlake"')
 CHALLENGE_INVALID = ("WWW-Authenticate", 'Bearer realm="foldlake", error="invalid_token"')
 RETRY_AFTER_S = 1
+# Allowed lookups that are remembered: one for each credential and path.
+REMEMBERED_LOOKUPS = 4096
 NOBODY = "anonymous"
 SIGN_IN_ADVICE = "Send the header Authorization: Bearer <API key or token>. A browser signs in at /sign-in."
 
@@ -71,6 +77,8 @@ class Guard:
         self._hosts = hosts
         self._audit = audit
         self._rate_limit = rate_limit
+        # By header and path.
+        self._allowed: dict[tuple[str, str], Verified] = {}
 
     @classmethod
     def of(
@@ -81,37 +89,70 @@ class Guard:
         limit = RateLimit.of(settings.auth)
         return cls(Role.of_environment(), credentials, Needs(app, catalog), hosts, audit, limit)
 
-    def refusal(self, environ: "WSGIEnvironment") -> Reply | None:
-        """Return the reply for a request that is refused. None for any other, whose caller is then in `environ`."""
+    def refusal(self, environ: "WSGIEnvironment", *, is_plain: bool) -> Reply | None:
+        """Return the reply for a request that is refused. None for any other, whose caller is then in `environ`.
+
+        is_plain: as request_checks.is_plain has found.
+        """
         if self._is_for_peers:
             environ[CALLER_KEY] = NODE
             return None
-        caller: Caller | None = None
         try:
             # Before anything else: the pages of other hosts learn nothing, not even how to sign in.
-            if not is_plain(environ, self._hosts):
+            if not is_plain:
                 check_request(environ, self._hosts)
             _require_no_peer(environ)
-            if is_preflight(environ, self._hosts.origins):
-                return None
-            is_open, need = self._need(environ)
-            if is_open:
-                return None
-            caller = self._caller(environ)
-            self._count(environ, caller)
-            if need is not None:
-                authorize(caller, need)
+            caller = self._caller_before(environ) if is_plain else None
+            if caller is None:
+                self._decide(environ)
+            else:
+                environ[CALLER_KEY] = caller
+                self._count(environ, caller)
         except ProblemError as problem:
-            return self._refused(environ, problem, caller)
+            return self._refused(environ, problem)
         except AccessDeniedError as error:
-            return self._refused(environ, ProblemError(403, error.slug, str(error)), caller)
-        environ[CALLER_KEY] = caller
+            return self._refused(environ, ProblemError(403, error.slug, str(error)))
         return None
+
+    def _decide(self, environ: "WSGIEnvironment") -> None:
+        """Find the caller of a request, unless anybody may send it; raises ProblemError, and AccessDeniedError if the caller may not."""
+        if is_preflight(environ, self._hosts.origins):
+            return
+        is_open, need = self._need(environ)
+        if is_open:
+            return
+        verified = self._verified(environ)
+        environ[CALLER_KEY] = verified.caller
+        self._count(environ, verified.caller)
+        if need is not None:
+            authorize(verified.caller, need)
+            self._remember(environ, verified)
+
+    def _caller_before(self, environ: "WSGIEnvironment") -> Caller | None:
+        """Return the caller of a lookup that was allowed before, with the same credential, which is still valid; None for any other request."""
+        key = (environ.get(AUTHORIZATION_KEY, ""), environ["PATH_INFO"])
+        found = self._allowed.get(key)
+        if found is None or environ["REQUEST_METHOD"] != "GET":
+            return None
+        if found.is_valid():
+            return found.caller
+        self._allowed.pop(key, None)
+        return None
+
+    def _remember(self, environ: "WSGIEnvironment", verified: Verified) -> None:
+        """Remember an allowed request, if the fast path may answer it; what it needs depends on nothing but its path."""
+        path, header = environ["PATH_INFO"], environ.get(AUTHORIZATION_KEY)
+        if header is None or path not in self._lookup_needs or environ["REQUEST_METHOD"] != "GET":
+            return
+        if len(self._allowed) >= REMEMBERED_LOOKUPS:
+            self._allowed.clear()
+        self._allowed[header, path] = verified
 
     def while_valid(self, environ: "WSGIEnvironment", body: Iterable[bytes]) -> Iterable[bytes]:
         """Return the body of an answered request, which ends early if its credential expires or is revoked."""
-        credential = environ.get(CREDENTIAL_KEY)
-        return body if credential is None else LastingBody(body, partial(self._is_valid, credential))
+        if self._is_for_peers or CALLER_KEY not in environ:
+            return body
+        return LastingBody(body, partial(self._is_valid, _credential(environ)))
 
     def _is_valid(self, credential: str) -> bool:
         try:
@@ -135,27 +176,27 @@ class Guard:
         lookup = self._lookup_needs.get(environ["PATH_INFO"]) if environ["REQUEST_METHOD"] == "GET" else None
         return self._needs.of(environ) if lookup is None else (False, lookup)
 
-    def _caller(self, environ: "WSGIEnvironment") -> Caller:
-        """Return the caller of a request; raises ProblemError."""
-        header = environ.get(AUTHORIZATION_KEY)
-        credential = cookie_of(environ) if header is None else _bearer(header)
+    def _verified(self, environ: "WSGIEnvironment") -> Verified:
+        """Return what a request's credential proves; raises ProblemError."""
+        is_from_cookie = AUTHORIZATION_KEY not in environ
+        credential = _credential(environ)
         if not credential:
             detail = (
-                "The request has no credential." if header is None else "Authorization is not a Bearer token."
+                "The request has no credential." if is_from_cookie else "Authorization is not a Bearer token."
             )
             raise _unauthenticated(detail)
         try:
-            caller = self._credentials.caller(credential)
+            verified = self._credentials.verified(credential)
         except CredentialError as error:
             raise _unauthenticated(str(error)) from error
         except CredentialsUnavailableError as error:
             raise ProblemError(503, "not-ready", str(error), retry_after_s=RETRY_AFTER_S) from error
-        if header is None and environ["REQUEST_METHOD"] not in SAFE_METHODS:
+        if is_from_cookie and environ["REQUEST_METHOD"] not in SAFE_METHODS:
             require_own_origin(environ)
-        environ[CREDENTIAL_KEY] = credential
-        return caller
+        return verified
 
-    def _refused(self, environ: "WSGIEnvironment", problem: ProblemError, caller: Caller | None) -> Reply:
+    def _refused(self, environ: "WSGIEnvironment", problem: ProblemError) -> Reply:
+        caller: Caller | None = environ.get(CALLER_KEY)
         path, query = environ["PATH_INFO"], environ.get("QUERY_STRING", "")
         self._audit.refused(
             NOBODY if caller is None else caller.name,
@@ -210,7 +251,11 @@ def cookie_name(environ: "WSGIEnvironment") -> str:
     return SECURE_COOKIE if is_encrypted(environ) else COOKIE
 
 
-def _bearer(header: str) -> str:
+def _credential(environ: "WSGIEnvironment") -> str:
+    """Return a request's credential, from the header or, without that, the cookie; empty if it has none."""
+    header = environ.get(AUTHORIZATION_KEY)
+    if header is None:
+        return cookie_of(environ) or ""
     return header[len(BEARER) :].strip() if header[: len(BEARER)].lower() == BEARER else ""
 
 

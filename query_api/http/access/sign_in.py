@@ -19,7 +19,7 @@ from query_api.http.access.guard import (
 from query_api.http.access.sign_in_page import own_target, sign_in_page
 from query_api.http.limits.body_deadline import BodyDeadline, BodyTimeoutError
 from query_api.http.pages.pages import HTML, page_headers
-from query_api.http.problems import ProblemError
+from query_api.http.problems import ProblemError, busy_problem
 from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
 
 PATH = "/sign-in"
@@ -56,7 +56,7 @@ def sign_in_blueprint(credentials: Credentials, audit: AuditLog, body_timeout_s:
             with slots.slot(request.remote_addr or ""):
                 form = _form(deadline)
         except NoFreeSlotError as error:
-            raise ProblemError(503, "too-many-requests", f"{error}.", retry_after_s=1) from error
+            raise busy_problem(error, "too-many-requests", retry_after_s=1) from error
         credential, target = form.get("credential", "").strip(), form.get("next", "")
         try:
             credentials.caller(credential)

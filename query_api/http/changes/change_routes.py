@@ -8,6 +8,7 @@ from functools import partial
 from flask import Blueprint, Response, request
 
 from include.errors import KafkaUnavailableError
+from include.nodes.field_names import FieldNames
 from include.nodes.peers import VERSION_HEADER
 from query_api.changes.change_feeds import ChangeFeed, ChangeFeeds, FeedSource
 from query_api.changes.key_change import Selection
@@ -17,6 +18,8 @@ from query_api.http.answers import NODE_HEADER, StreamBody
 from query_api.http.changes.change_stream import ChangeStream, StreamStart
 from query_api.http.changes.events import Snapshot
 from query_api.http.contract.parameters import LAST_EVENT_ID, OF_CHANGES, names
+from query_api.http.delivery.field_names import names_headers, requested_names
+from query_api.http.json_text import RecordForm
 from query_api.http.limits.rate_limit import client_of
 from query_api.http.lookups.router import version_number
 from query_api.http.problems import ProblemError, busy_problem
@@ -41,7 +44,7 @@ HEADERS = {
 class StreamRequest:
     """What a client asks for. version: None for the live one. position: after which the stream continues, if given.
 
-    text_decimals: whether exact decimals are strings.
+    form: of the records.
     """
 
     read_model: str
@@ -49,7 +52,7 @@ class StreamRequest:
     selection: Selection
     position: StreamPosition | None
     wants_snapshot: bool
-    text_decimals: bool
+    form: RecordForm
 
 
 class ChangeStreams:
@@ -105,17 +108,17 @@ class ChangeStreams:
         snapshot = None
         if asked.wants_snapshot:
             read = partial(self._pages.part, source.read_model)
-            snapshot = Snapshot(
-                read, source.version, source.partitions, asked.selection, text_decimals=asked.text_decimals
-            )
+            snapshot = Snapshot(read, source.version, source.partitions, asked.selection, form=asked.form)
         return StreamStart(
             None if reason else position,
             snapshot,
             follows_live=asked.version is None,
-            text_decimals=asked.text_decimals,
+            form=asked.form,
         )
 
-    def request(self, read_model: str, query: str, last_event_id: str | None) -> StreamRequest:
+    def request(
+        self, read_model: str, query: str, last_event_id: str | None, names: FieldNames
+    ) -> StreamRequest:
         """Return what a request asks for; raises ProblemError."""
         given = parameters(query, PARAMETERS)
         if "key" in given and "prefix" in given:
@@ -132,7 +135,7 @@ class ChangeStreams:
             # A browser that connects again sends the header, with the query of the first time.
             _position(last_event_id or given.get("after")),
             _flag("snapshot", given.get("snapshot")),
-            has_text_decimals(given),
+            RecordForm(has_text_decimals(given), names),
         )
 
 
@@ -164,11 +167,13 @@ def changes_blueprint(streams: ChangeStreams, is_stopping: Callable[[], bool]) -
     def get_changes(name: str) -> Response:
         if is_stopping():
             raise LookupFailedError(FailureReason.NOT_READY, "The node shuts down.")
+        style = requested_names(request)
         asked = streams.request(
-            name, request.query_string.decode("latin-1"), request.headers.get(LAST_EVENT_ID.name)
+            name, request.query_string.decode("latin-1"), request.headers.get(LAST_EVENT_ID.name), style
         )
         location = streams.locate(asked)
-        headers = {**HEADERS, VERSION_HEADER: str(location.version), NODE_HEADER: location.state.node}
+        own = {**HEADERS, VERSION_HEADER: str(location.version), NODE_HEADER: location.state.node}
+        headers = {**own, **dict(names_headers(style, request))}
         if request.method == "HEAD":
             return Response(content_type="text/event-stream", headers=headers)
         body = streams.open(asked, location, client_of(request.environ))

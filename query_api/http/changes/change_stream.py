@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from include.errors import KafkaUnavailableError
+from include.nodes.field_names import renamed
 from query_api.changes.change_feeds import ChangeFeed, ChangelogLostError
 from query_api.changes.key_change import ChangeEvent, Selection
 from query_api.changes.recent_changes import (
@@ -15,12 +16,22 @@ from query_api.changes.recent_changes import (
     position_text,
 )
 from query_api.changes.resumption import CatchUp
-from query_api.http.changes.events import NO_ID, RETRY, Snapshot, change_frame, event, heartbeat, with_id
+from query_api.http.changes.events import (
+    NO_ID,
+    PLAIN,
+    RETRY,
+    Snapshot,
+    change_frame,
+    event,
+    heartbeat,
+    with_id,
+)
+from query_api.http.json_text import RecordForm
 from query_api.lookup.lookup_results import LookupFailedError
 
 HEARTBEAT_S = 10.0
-# The server learns that a client is gone when it is given something to send, also if that is nothing; then the thread is free again.
-CHECK_S = 2.0
+# The server learns that a client is gone, and the guard that a key is revoked, when a stream has something to send, also if that is nothing.
+CHECK_S = 0.5
 # After these a client has to forget what it knows. After all others it continues where it was.
 RESETS = {
     "promoted": "Another version of the read model is live.",
@@ -40,13 +51,13 @@ INTERRUPTIONS = {
 class StreamStart:
     """Where a stream begins: after `position`; without one, with the items of `snapshot`; without that, with the next change.
 
-    follows_live: it ends when another version becomes the live one. text_decimals: whether exact decimals are strings.
+    follows_live: it ends when another version becomes the live one. form: of the records.
     """
 
     position: StreamPosition | None
     snapshot: Snapshot | None
     follows_live: bool
-    text_decimals: bool = False
+    form: RecordForm = PLAIN
 
 
 class ChangeStream:
@@ -102,6 +113,8 @@ class ChangeStream:
                 elif self._is_heartbeat_due():
                     # Without a position: that of the last event remains valid.
                     yield b": heartbeat\n\n"
+                else:
+                    yield b""
             self._at = tuple(catch_up.offsets)
             number = self._recent.first_after(self._at)
             if number is not None or self._end_reason():
@@ -140,7 +153,7 @@ class ChangeStream:
     ) -> list[bytes]:
         kind_of = self._selection.kind
         return [
-            with_id(event_id, change_frame(change, kind, text_decimals=self._start.text_decimals))
+            with_id(event_id, change_frame(change, kind, self._start.form))
             for event_id, change in changes
             if (kind := kind_of(change)) is not None
         ]
@@ -162,7 +175,9 @@ class ChangeStream:
         return position_text(self._version, int(time.time()), self._at).encode()
 
     def _description(self) -> dict[str, object]:
-        return {"read_model": self._feed.source.read_model, "version": self._version}
+        found: dict[str, object] = {"read_model": self._feed.source.read_model, "version": self._version}
+        described: dict[str, object] = renamed(found, self._start.form.names)
+        return described
 
 
 def _end(reason: str) -> bytes:

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from include.nodes.field_names import renamed
 from query_api.changes.key_change import ChangeEvent, ChangeKind, Selection
-from query_api.http.json_text import dumps, record_fields
+from query_api.http.json_text import RecordForm, dumps, record_fields
 from query_api.lookup.model_pages import Cursor, Part, PartQuery
 
 # Milliseconds after which a browser connects again.
@@ -29,16 +30,18 @@ def heartbeat(event_id: bytes) -> bytes:
     return b": heartbeat\nid: %s\n\n" % event_id
 
 
-def change_frame(change: ChangeEvent, kind: ChangeKind, *, text_decimals: bool = False) -> bytes:
-    """Return the event of a change, without its id. All streams with the same form of decimals share it."""
-    form = (kind, text_decimals)
-    frame = change.frames.get(form)
+PLAIN = RecordForm()
+
+
+def change_frame(change: ChangeEvent, kind: ChangeKind, form: RecordForm = PLAIN) -> bytes:
+    """Return the event of a change, without its id. All streams of the same form share it."""
+    frame = change.frames.get((kind, form))
     if frame is None:
         if kind is ChangeKind.CHANGED and change.record is not None:
-            data = record_fields(change.key, change.record, text_decimals=text_decimals)
+            data = record_fields(change.key, change.record, text_decimals=form.text_decimals)
         else:
             data = {"key": change.key.decode(), "event_count": change.event_count}
-        frame = change.frames[form] = event(kind.value, data)
+        frame = change.frames[kind, form] = event(kind.value, renamed(data, form.names))
     return frame
 
 
@@ -51,7 +54,7 @@ class Snapshot:
 
     read: reads a part of a partition; raises LookupFailedError. offsets: of each partition, the changelog offset up to which its store had
     read when the first of its items was read; complete after `frames`. What comes after it is sent as a change, even if it was in time
-    for the snapshot. text_decimals: whether exact decimals are strings.
+    for the snapshot. form: of the records.
     """
 
     read: Callable[[Cursor, PartQuery], Part]
@@ -59,15 +62,15 @@ class Snapshot:
     partitions: int
     selection: Selection
     offsets: list[int] = field(default_factory=list)
-    text_decimals: bool = False
+    form: RecordForm = PLAIN
 
     def frames(self) -> Iterator[bytes]:
         """Yield the items as events, one page at a time; raises LookupFailedError."""
-        chosen = self.selection
-        query = PartQuery(PAGE_RECORDS, chosen.area, chosen.prefix, self.text_decimals)
+        chosen, names = self.selection, self.form.names
+        query = PartQuery(PAGE_RECORDS, chosen.area, chosen.prefix, self.form.text_decimals)
         if chosen.key is not None:
             # Its record is the first one of the keys that begin with it.
-            query = PartQuery(1, chosen.area, chosen.key, self.text_decimals)
+            query = PartQuery(1, chosen.area, chosen.key, self.form.text_decimals)
         for partition in range(self.partitions):
             at: Cursor | None = Cursor(self.version, partition)
             first = True
@@ -76,7 +79,9 @@ class Snapshot:
                 if first:
                     self.offsets.append(part.position)
                     first = False
-                frames = [event("present", record) for record in part.records if self._has(record)]
+                frames = [
+                    event("present", renamed(record, names)) for record in part.records if self._has(record)
+                ]
                 if frames:
                     yield b"".join(frames)
                 following = part.next if chosen.key is None else None

@@ -146,7 +146,7 @@ def _outcome_unknown(error: OutcomeUnknownError, event: GenericEvent, api: ReadM
     """Return the problem of an event that may have been written. It has no Retry-After, which would invite a second one."""
     topic = api.model.events_topic
     advice = (
-        "Once commands are accepted again, read the key's record: its event_count is one higher than before the command if the "
+        "Once commands are accepted again, read the key's record: its eventCount is one higher than before the command if the "
         f"event was written and the key has no other writer. Or read the topic {topic} for the event with this id."
     )
     return ProblemError(

@@ -1,7 +1,12 @@
 """JSON Schemas of the answers that do not depend on read models."""
 
+from typing import Any
+
 from query_api.changes.key_change import ChangeKind
-from query_api.http.contract.json_schema import Schema, object_schema
+from query_api.history.samples import HistorySample
+from query_api.http.contract.json_schema import Schema, nullable, object_schema
+from query_api.http.contract.typed_schema import columns_schema, typed_schema
+from query_api.status.sections import HistoryEntry, section_types
 
 TEXT: Schema = {"type": "string"}
 COUNT: Schema = {"type": "integer", "minimum": 0}
@@ -10,38 +15,33 @@ MAYBE_COUNT: Schema = {"type": ["integer", "null"]}
 MAYBE_TEXT: Schema = {"type": ["string", "null"]}
 
 
-def partition() -> Schema:
-    """Return the schema of a partition's report, include/nodes/partition_report.py."""
-    return object_schema(
-        {
-            **dict.fromkeys(
-                ("read_model", "stage", "reported_by", "changelog_topic", "source_topic", "changelog_id"),
-                TEXT,
-            ),
-            **dict.fromkeys(("version", "partition"), COUNT),
-            **dict.fromkeys(("position", "end", "lag_records", "source_end", "events_behind"), MAYBE_COUNT),
-            **dict.fromkeys(("is_held", "is_ready"), FLAG),
-            "owner": MAYBE_TEXT,
-            "standbys": {"type": "array", "items": TEXT},
-            "folded": {"type": "object", "additionalProperties": {"type": "integer"}},
-            "placement": {"enum": ["partitioned", "replicated", "redis"]},
-        }
-    )
-
-
 def status() -> Schema:
     """Return the schema of the status."""
-    section = object_schema(
-        {"as_of": MAYBE_TEXT, "age_s": {"type": ["number", "null"]}, "error": MAYBE_TEXT, "data": {}}
-    )
+    sections = {name: _section(data) for name, data in section_types().items()}
     return object_schema(
         {
             "node": TEXT,
             "url": TEXT,
             "at": {"type": "string", "format": "date-time"},
-            "sections": {"type": "object", "additionalProperties": section},
+            "sections": object_schema(sections, required=()),
         }
     )
+
+
+def _section(data: Any) -> Schema:  # noqa: ANN401 - a type, or a form of `typing`
+    members = {
+        "asOf": MAYBE_TEXT,
+        "ageS": {"type": ["number", "null"]},
+        "error": MAYBE_TEXT,
+        "data": nullable(_history() if data is HistoryEntry else typed_schema(data)),
+    }
+    return object_schema(members)
+
+
+def _history() -> Schema:
+    found = typed_schema(HistoryEntry)
+    found["properties"]["models"]["additionalProperties"] = columns_schema(HistorySample)
+    return found
 
 
 def problem() -> Schema:
@@ -81,7 +81,7 @@ def problem_kind() -> Schema:
             "statuses": {"type": "array", "items": {"type": "integer"}},
             "meaning": TEXT,
             "remedy": TEXT,
-            "may_retry": {"type": "boolean"},
+            "mayRetry": {"type": "boolean"},
         }
     )
 
@@ -101,24 +101,22 @@ def event() -> Schema:
 
 def read_model() -> Schema:
     """Return the schema of a read model with its versions."""
-    text = {"type": "string"}
-    count = {"type": "integer", "minimum": 0}
     version = object_schema(
         {
-            "version": count,
-            "stage": text,
-            "source_topic": text,
-            "changelog_topic": text,
-            "records_held_here": count,
+            "version": COUNT,
+            "stage": TEXT,
+            "sourceTopic": TEXT,
+            "changelogTopic": TEXT,
+            "recordsHeldHere": COUNT,
         }
     )
     return object_schema(
         {
-            "name": text,
-            "source_topic": text,
-            "partitions": count,
-            "revision": count,
-            "live": {"type": ["integer", "null"]},
+            "name": TEXT,
+            "sourceTopic": TEXT,
+            "partitions": COUNT,
+            "revision": COUNT,
+            "live": MAYBE_COUNT,
             "versions": {"type": "array", "items": version},
         }
     )

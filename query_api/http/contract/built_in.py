@@ -20,14 +20,15 @@ RECORDS, CHANGES, STATUS, OPERATIONS, CONTRACT = (
     "Contract",
 )
 LOOKUP_PROBLEMS = ("unknown-model", "not-ready")
+DOCUMENT_PROBLEMS = ("invalid-field-names",)
 LISTING_PROBLEMS = (
     *("invalid-decimals", "invalid-key", "invalid-version", "invalid-bound", "invalid-limit", "invalid-partition", "invalid-after", "invalid-prefix"),
     *("invalid-cursor", "invalid-within", "invalid-format", "invalid-sample", "no-location", "bound-of-another-topic"),
-    *("unknown-key", "not-owner", "not-up-to-bound", "too-many-streams"),
+    *("unknown-key", "not-owner", "not-up-to-bound", "too-many-streams", *DOCUMENT_PROBLEMS),
 )  # fmt: skip
 CHANGE_PROBLEMS = (
     *("invalid-decimals", "key-and-prefix", "invalid-key", "invalid-prefix", "invalid-within", "invalid-position", "invalid-version", "invalid-snapshot"),
-    *("no-location", "position-gone", "too-many-streams", "log-unavailable"),
+    *("no-location", "position-gone", "too-many-streams", "log-unavailable", *DOCUMENT_PROBLEMS),
 )  # fmt: skip
 ANY_OBJECT: Schema = {"type": "object"}
 HTML = "text/html"
@@ -56,6 +57,8 @@ def _of_records(name: Parameter) -> Iterator[Operation]:
         RECORDS,
         "Lists the read models and their versions",
         (Answer("The read models.", {JSON: {"type": "array", "items": answer_schemas.read_model()}}),),
+        problems=DOCUMENT_PROBLEMS,
+        parameters=given.OF_DOCUMENT,
     )
     key = Parameter(
         "key",
@@ -74,7 +77,7 @@ def _of_records(name: Parameter) -> Iterator[Operation]:
         problems=(
             *LOOKUP_PROBLEMS,
             *("unknown-key", "not-up-to-bound", "invalid-key", "invalid-version", "invalid-bound"),
-            *("bound-of-another-topic", "invalid-decimals", "not-found"),
+            *("bound-of-another-topic", "invalid-decimals", "not-found", *DOCUMENT_PROBLEMS),
         ),
         parameters=(name, key, *given.OF_RECORD, given.IF_NONE_MATCH),
     )
@@ -148,6 +151,8 @@ def _of_status() -> Iterator[Operation]:
                 {JSON: {"type": "array", "items": {"$ref": "#/components/schemas/Partition"}}},
             ),
         ),
+        problems=DOCUMENT_PROBLEMS,
+        parameters=given.OF_DOCUMENT,
     )
     yield Operation(
         "/api/status",
@@ -155,13 +160,13 @@ def _of_status() -> Iterator[Operation]:
         STATUS,
         "Returns the status of the whole",
         (Answer("The sections.", {JSON: {"$ref": "#/components/schemas/Status"}}),),
-        problems=("unknown-section",),
+        problems=("unknown-section", *DOCUMENT_PROBLEMS),
         parameters=given.OF_STATUS,
     )
     pending = object_schema(
         {
             "status": {"enum": ["queued", "running"]},
-            "running_for_s": {"type": ["number", "null"]},
+            "runningForS": {"type": ["number", "null"]},
             "detail": {"type": "string"},
         }
     )
@@ -171,7 +176,10 @@ def _of_status() -> Iterator[Operation]:
         STATUS,
         "Returns the events behind the state of a key",
         (
-            Answer("The explanation; a page for browsers.", {JSON: ANY_OBJECT, HTML: {"type": "string"}}),
+            Answer(
+                "The explanation; a page for browsers.",
+                {JSON: {"$ref": "#/components/schemas/Explanation"}, HTML: {"type": "string"}},
+            ),
             Answer(
                 "The log is being read: repeat the request.",
                 {JSON: pending, HTML: {"type": "string"}},
@@ -185,6 +193,7 @@ def _of_status() -> Iterator[Operation]:
             "invalid-version",
             "unknown-model",
             "not-explained",
+            *DOCUMENT_PROBLEMS,
         ),
         parameters=given.OF_EXPLANATION,
     )
@@ -250,6 +259,8 @@ def _of_contract() -> Iterator[Operation]:
                 {JSON: {"type": "array", "items": kind}, HTML: {"type": "string"}},
             ),
         ),
+        problems=DOCUMENT_PROBLEMS,
+        parameters=given.OF_DOCUMENT,
     )
     slug = Parameter(
         "slug", {"type": "string"}, "Slug of a problem.", "unknown-key", is_required=True, location="path"
@@ -260,6 +271,6 @@ def _of_contract() -> Iterator[Operation]:
         CONTRACT,
         "Describes a kind of problem",
         (Answer("The kind; a page for browsers.", {JSON: kind, HTML: {"type": "string"}}),),
-        problems=("not-found",),
-        parameters=(slug,),
+        problems=("not-found", *DOCUMENT_PROBLEMS),
+        parameters=(slug, *given.OF_DOCUMENT),
     )

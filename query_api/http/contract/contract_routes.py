@@ -13,6 +13,7 @@ from include.declarations.catalog import Catalog
 from include.html_pages import page_templates
 from query_api.http.answers import CONTENT_TYPE
 from query_api.http.contract.document import openapi_document
+from query_api.http.delivery.field_names import document_response
 from query_api.http.json_text import dumps
 from query_api.http.pages.pages import CACHE_CONTROL, HTML, files_blueprint, page_headers, wants_page
 from query_api.http.problem_kinds import KINDS, PAGE_PREFIX, ProblemKind, kind_of
@@ -88,7 +89,7 @@ def _listed(kind: ProblemKind) -> dict[str, Any]:
 def _page_or_json(value: object, **shown: object) -> Response:
     vary = {"Vary": "Accept", "Cache-Control": CACHE_CONTROL}
     if not wants_page(request.headers.get("Accept", "")):
-        return Response(dumps(value), headers=dict([CONTENT_TYPE]) | vary)
+        return document_response(value, request, vary.items())
     page = _templates().get_template("problems.html").render(prefix=TYPE_PREFIX, **shown)
     return Response(page, content_type=HTML, headers={**page_headers(), **vary})
 

@@ -8,13 +8,16 @@ from typing import Any
 
 from include.declarations.catalog import Catalog
 from include.declarations.read_model import ReadModel
+from include.nodes.partition_report import PartitionReport
 from include.settings import CHECKOUT
+from include.versions.explanation import Explanation
 from query_api.http.contract import answer_schemas, headers
 from query_api.http.contract.answer_schemas import COUNT, MAYBE_TEXT, TEXT
 from query_api.http.contract.built_in import built_in_operations
 from query_api.http.contract.declared import appended_event, declared_operations
 from query_api.http.contract.json_schema import Schema, object_schema, record_schema, state_schema
 from query_api.http.contract.operations import Operation, shared_responses
+from query_api.http.contract.typed_schema import typed_schema
 
 OPENAPI = "3.1.1"
 ABOUT = """Every node serves the whole API. Exact decimals are JSON numbers that keep their scale (`5.00`): parse them as decimals.
@@ -80,8 +83,9 @@ def _schemas(models: Iterable[ReadModel]) -> dict[str, Schema]:
         "ModelPage": {"anyOf": [_model_page(model) for model in named]},
         "PartitionPage": {"anyOf": [_partition_page(model) for model in named]},
         "AppendedEvent": appended_event(),
-        "Partition": answer_schemas.partition(),
+        "Partition": typed_schema(PartitionReport),
         "Status": answer_schemas.status(),
+        "Explanation": typed_schema(Explanation),
         "Problem": answer_schemas.problem(),
         "ProblemKind": answer_schemas.problem_kind(),
     }
@@ -92,7 +96,7 @@ def _ref(name: str) -> Schema:
 
 
 def _of(model: ReadModel) -> dict[str, Schema]:
-    return {"read_model": {"const": model.name}, "version": {"type": "integer", "minimum": 1}}
+    return {"readModel": {"const": model.name}, "version": {"type": "integer", "minimum": 1}}
 
 
 def _record(model: ReadModel) -> Schema:

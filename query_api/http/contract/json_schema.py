@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from include.declarations.read_model import POSITION_FIELDS, ReadModel, StateField
+from include.nodes.field_names import camel
 
 Schema = dict[str, Any]
 
@@ -125,5 +126,5 @@ def state_schema(model: ReadModel) -> Schema:
 
 def record_schema(state: Schema) -> Schema:
     """Return the schema of a record, whose state has this schema."""
-    position = {field.name: field_schema(field) for field in POSITION_FIELDS}
+    position = {camel(field.name): field_schema(field) for field in POSITION_FIELDS}
     return object_schema({"key": {"type": "string"}, "state": state, **position})

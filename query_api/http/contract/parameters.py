@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from include.declarations.api import DECIMALS_PARAMETER
+from include.nodes.field_names import FIELD_NAMES_PARAMETER, FieldNames
 from query_api.http.contract.json_schema import INT64_MAX
 
 DEFAULT_LIMIT = 100
@@ -17,7 +18,10 @@ DATE_TIME = {"type": "string", "format": "date-time"}
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a path. schema: of its value, in JSON Schema. location: `query`, `path` or `header`."""
+    """A parameter of a path.
+
+    schema: of its value, in JSON Schema. location: `query`, `path` or `header`. is_deprecated: whether clients should stop using it.
+    """
 
     name: str
     schema: Mapping[str, Any]
@@ -25,12 +29,15 @@ class Parameter:
     example: Any = None
     is_required: bool = False
     location: str = "query"
+    is_deprecated: bool = False
 
     def openapi(self) -> dict[str, Any]:
         """Return its Parameter Object."""
         found: dict[str, Any] = {"name": self.name, "in": self.location, "description": self.description}
         if self.is_required:
             found["required"] = True
+        if self.is_deprecated:
+            found["deprecated"] = True
         if self.name == PREFIX_OF_BOX:
             # Commas separate the numbers, and stay as they are.
             found["allowReserved"] = True
@@ -59,6 +66,12 @@ DECIMALS = Parameter(
     {"type": "string", "enum": ["number", "string"], "default": "number"},
     "The JSON type of exact decimals: `string` for programs that read numbers as floats, such as JavaScript.",
 )
+FIELD_NAMES = Parameter(
+    FIELD_NAMES_PARAMETER,
+    {"type": "string", "enum": list(map(str, FieldNames)), "default": FieldNames.CAMEL.value},
+    "`snake_case`: fields have the names of earlier releases, such as `event_count` for `eventCount`. The schemas show the new names. The header `Foldlake-Field-Names` does the same.",
+    is_deprecated=True,
+)
 IF_NONE_MATCH = Parameter(
     "If-None-Match",
     {"type": "string"},
@@ -78,7 +91,7 @@ KEY = Parameter(
 PARTITION = Parameter(
     "partition",
     {"type": "integer", "minimum": 0, "maximum": MAX_NUMBER},
-    "Partition of the changelog: the answer is a listing of this node's own store, with `after` instead of `cursor`.",
+    "Partition of the changelog: the answer is a listing of this node's own store.",
 )
 LIMIT = Parameter(
     "limit",
@@ -87,13 +100,13 @@ LIMIT = Parameter(
 )
 CURSOR = Parameter(
     "cursor",
-    {"type": "string", "pattern": r"^[0-9]{1,9}\.[0-9]{1,9}\.[A-Za-z0-9_-]{0,5462}$"},
-    "`next` of the previous page, from any node. Not with `partition`.",
+    {"type": "string"},
+    "`next` of the previous page of the same listing, from any node; the first page without it.",
 )
 AFTER_KEY = Parameter(
     "after",
     PREFIX_SCHEMA,
-    "Key after which the page or the stream starts: `next` of the previous page. Only with `partition`.",
+    "With `format`: the key after which the stream starts. For pages of a partition it is deprecated: use `cursor`.",
 )
 PREFIX = Parameter("prefix", PREFIX_SCHEMA, "Only keys that begin with this text.")
 WITHIN = Parameter(
@@ -146,9 +159,9 @@ EXPLAINED_VERSION = Parameter(
 )
 
 # A path's forms: a record by key, pages of a whole read model, a partition of this node, and that as one stream.
-OF_RECORD = (VERSION, MIN_OFFSET, DECIMALS)
-OF_MODEL = (VERSION, CURSOR, LIMIT, WITHIN, PREFIX, DECIMALS)
-OF_PARTITION = (PARTITION, VERSION, AFTER_KEY, LIMIT, WITHIN, PREFIX, DECIMALS)
+OF_RECORD = (VERSION, MIN_OFFSET, DECIMALS, FIELD_NAMES)
+OF_MODEL = (VERSION, CURSOR, LIMIT, WITHIN, PREFIX, DECIMALS, FIELD_NAMES)
+OF_PARTITION = (PARTITION, VERSION, CURSOR, AFTER_KEY, LIMIT, WITHIN, PREFIX, DECIMALS, FIELD_NAMES)
 OF_RECORD_STREAM = (FORMAT, PARTITION, VERSION, AFTER_KEY, PREFIX, SAMPLE)
 OF_CHANGES = (
     Parameter("key", KEY_SCHEMA, "Only changes of this key."),
@@ -158,6 +171,9 @@ OF_CHANGES = (
     SNAPSHOT,
     VERSION,
     DECIMALS,
+    FIELD_NAMES,
 )
-OF_STATUS = (SECTIONS,)
-OF_EXPLANATION = (EXPLAINED_MODEL, EXPLAINED_KEY, EXPLAINED_VERSION)
+OF_STATUS = (SECTIONS, FIELD_NAMES)
+OF_EXPLANATION = (EXPLAINED_MODEL, EXPLAINED_KEY, EXPLAINED_VERSION, FIELD_NAMES)
+# Of documents without a parameter of their own.
+OF_DOCUMENT = (FIELD_NAMES,)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from flask import Request, Response
 
 from include.errors import SettingsError
+from include.nodes.field_names import FIELD_NAMES_HEADER
 from include.nodes.node_url import HOST, normal_host
 from include.nodes.peers import AS_OF_HEADER, LAG_HEADER, REASON_HEADER, VERSION_HEADER
 from include.observability.request_context import REQUEST_ID_HEADER, TRACEPARENT
@@ -23,10 +24,22 @@ ORIGIN = re.compile(rf"https?://{HOST}(?::[0-9]{{1,5}})?", re.ASCII)
 ORIGIN_KEY = "HTTP_ORIGIN"
 PREFLIGHT_KEY = "HTTP_ACCESS_CONTROL_REQUEST_METHOD"
 # Headers that a script may send, and those that it may read, beside the ones that are always allowed.
-SENT = ("Authorization", "Content-Type", "If-None-Match", "Last-Event-ID", REQUEST_ID_HEADER, TRACEPARENT)
+SENT = (
+    *("Authorization", "Content-Type", FIELD_NAMES_HEADER, "If-None-Match", "Last-Event-ID"),
+    *(REQUEST_ID_HEADER, TRACEPARENT),
+)
 READ = (
     *(VERSION_HEADER, POSITION_HEADER, NODE_HEADER, "Foldlake-Role", AS_OF_HEADER, LAG_HEADER, REASON_HEADER),
-    *("ETag", "Location", "Retry-After", "WWW-Authenticate", REQUEST_ID_HEADER),
+    *(
+        "Deprecation",
+        "ETag",
+        "Link",
+        "Location",
+        "Retry-After",
+        "Sunset",
+        "WWW-Authenticate",
+        REQUEST_ID_HEADER,
+    ),
 )
 PREFLIGHT_MAX_AGE_S = 600
 

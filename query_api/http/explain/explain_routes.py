@@ -1,6 +1,7 @@
 """The page at `/explain`: the events behind the state of a key, for people as HTML, for programs as JSON."""
 
 from collections.abc import Iterable, Mapping
+from http import HTTPStatus
 from pathlib import Path
 
 from flask import Blueprint, Response, render_template_string, request
@@ -9,8 +10,8 @@ from include.declarations.read_model import ReadModel
 from include.versions.explanation import Explanation, NotExplainedError, field_texts, steps
 from include.words import plural
 from query_api.http.contract.parameters import OF_EXPLANATION, names
+from query_api.http.delivery.field_names import document_response
 from query_api.http.explain.explanations import ExplainRequest, Explanations, Pending
-from query_api.http.json_text import dumps
 from query_api.http.lookups.router import version_number
 from query_api.http.pages.pages import wants_page
 from query_api.http.problems import ProblemError
@@ -112,11 +113,11 @@ def _request(given: dict[str, str], models: Mapping[str, ReadModel]) -> ExplainR
 
 def _json(found: Explanation | Pending) -> Response:
     if isinstance(found, Explanation):
-        return Response(dumps(found.document()) + "\n", headers=HEADERS, content_type="application/json")
+        return document_response(found.document(), request, HEADERS.items())
     body = {
         "status": "queued" if found.since_s is None else "running",
         "running_for_s": found.since_s,
         "detail": "The log is being read: ask again until the status is 200.",
     }
     headers = {**HEADERS, "Retry-After": str(RETRY_AFTER_S)}
-    return Response(dumps(body) + "\n", 202, headers, content_type="application/json")
+    return document_response(body, request, headers.items(), HTTPStatus.ACCEPTED)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from include.declarations.api import DECIMALS_PARAMETER
 from include.declarations.read_model import POSITION_FIELDS, ReadModel
+from include.nodes.field_names import FieldNames, renamed
 from include.nodes.peers import REASON_HEADER, PeerResponse
 from include.nodes.record_requests import record_target
 from query_api.http.json_text import dumps, raw_json
@@ -73,6 +74,6 @@ class RecordTexts:
                 f"The record of {self._model_name} cannot be read: another node answered with status {response.status}.",
             )
         # Decimals keep their scale.
-        record: dict[str, Any] = json.loads(response.body, parse_float=Decimal)
+        record: dict[str, Any] = renamed(json.loads(response.body, parse_float=Decimal), FieldNames.SNAKE)
         fields = record | record["state"]
         return {name: dumps(fields.get(name)) for name in self._fields}

@@ -1,17 +1,20 @@
 """Answers lookups by key for the fast path and Flask: parses the request, finds the record on this or another node, renders it."""
 
+import json
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from functools import partial
 from http import HTTPStatus
 from types import MappingProxyType
 
+from include.nodes.field_names import STYLES, FieldNames, renamed
 from include.nodes.peers import REASON_HEADER, Hop, PeerResponse
 from include.nodes.record_requests import record_target
 from include.position import text_values
 from query_api.http.answers import Reply, headers_of, proxied_headers, served_header
-from query_api.http.contract.parameters import KEY, MAX_DIGITS, OF_RECORD, names
+from query_api.http.contract.parameters import FIELD_NAMES, KEY, MAX_DIGITS, OF_RECORD, names
 from query_api.http.delivery.conditional import entity_tag
-from query_api.http.json_text import dumps, record_fields
+from query_api.http.json_text import RecordForm, dumps, record_fields
 from query_api.http.lookups.named_lookups import CompiledLookup, Rendered
 from query_api.http.problems import ProblemError, lookup_problem, problem_reply
 from query_api.http.request_parameters import has_text_decimals, parameters, require_key
@@ -23,6 +26,8 @@ from query_api.metrics.node_metrics import LOOKUPS, LOOKUPS_LOCAL_OK, LOOKUPS_PE
 RECORD_PARAMETERS = names(OF_RECORD)
 KEY_PARAMETER = KEY.name
 OK = HTTPStatus.OK.value
+# The first name in a record.
+RECORD_STARTS = {style: f'{{"{name("read_model")}"'.encode() for style, name in STYLES.items()}
 OUTCOMES = frozenset(reason.slug for reason in FailureReason)
 # Of a node of another release, which refuses what this one accepts.
 OTHER_OUTCOME = "other"
@@ -61,19 +66,29 @@ class LookupRouter:
             return problem_reply(problem)
         return self.reply(lookup.model_name, key, None, bound, lookup.target(given), hop, render)
 
-    def record(self, model_name: str, key: str | None, query: str, hop: Hop | None, client: str) -> Reply:
-        """Answer with a key's whole state record. key: from the path; None if it is in the query."""
+    def record(
+        self,
+        model_name: str,
+        key: str | None,
+        query: str,
+        hop: Hop | None,
+        client: str,
+        style: FieldNames = FieldNames.CAMEL,
+    ) -> Reply:
+        """Answer with a key's whole state record. key: from the path; None if it is in the query. style: of the record's own fields."""
         try:
             given = parameters(query, RECORD_PARAMETERS | ({KEY_PARAMETER} if key is None else set()))
             text = given.pop(KEY_PARAMETER, "") if key is None else key
             wanted = require_key(KEY_PARAMETER, text, self._lookups.local.max_key_bytes)
             version = version_number(given.get("version"))
             bound = self._bound(model_name, given.get("minOffset"), client)
-            render = partial(self._record_json, text_decimals=has_text_decimals(given))
+            render = partial(self._record_json, form=RecordForm(has_text_decimals(given), style))
         except ProblemError as problem:
             return problem_reply(problem)
-        target = record_target(model_name, text, {name: value for name, value in given.items() if value})
-        return self.reply(model_name, wanted, version, bound, target, hop, render)
+        # A node of an earlier release does not know the parameter.
+        passed_on = {name: value for name, value in given.items() if value and name != FIELD_NAMES.name}
+        target = record_target(model_name, text, passed_on)
+        return _with_names(self.reply(model_name, wanted, version, bound, target, hop, render), style)
 
     def reply(
         self,
@@ -107,11 +122,11 @@ class LookupRouter:
         _count_peer_outcome(found)
         return found.status, proxied_headers(found.headers), found.body
 
-    def _record_json(self, answer: LocalAnswer, *, text_decimals: bool) -> Rendered:
+    def _record_json(self, answer: LocalAnswer, *, form: RecordForm) -> Rendered:
         record = self._lookups.local.decode(answer)
         model, version = answer.location.model.name, answer.location.version
-        fields = record_fields(answer.location.key, record, text_decimals=text_decimals)
-        return dumps({"read_model": model, "version": version, **fields}).encode(), None
+        fields = record_fields(answer.location.key, record, text_decimals=form.text_decimals)
+        return dumps(renamed({"read_model": model, "version": version, **fields}, form.names)).encode(), None
 
     def _bound(self, model_name: str, min_offset: str | None, client: str) -> PositionBound | None:
         try:
@@ -122,10 +137,19 @@ class LookupRouter:
             events = self._rekeyed[model_name]
             detail = (
                 f"{model_name} folds the events of {events} under another key, where they have other offsets: an offset of {events} is no "
-                "bound for its answers. Ask without minOffset; event_count in the answer tells how many events it contains."
+                "bound for its answers. Ask without minOffset; eventCount of the record tells how many events it contains."
             )
             raise ProblemError(400, "bound-of-another-topic", detail)
         return bound
+
+
+def _with_names(reply: Reply, style: FieldNames) -> Reply:
+    """Return the reply with a record whose own fields have these names: a node of another release may have answered with others."""
+    status, headers, body = reply
+    if status != OK or body.startswith(RECORD_STARTS[style]):
+        return reply
+    record = json.loads(body, parse_float=Decimal)
+    return status, headers, dumps(renamed(record, style)).encode()
 
 
 def _count_peer_outcome(response: PeerResponse) -> None:

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from flask import Blueprint, Response, request
 
 from include.nodes.peers import HOP_HEADER, SERVED_HEADER, Hop, ServedOffset
-from query_api.http.answers import CACHE_CONTROL, Reply, flask_response
+from query_api.http.answers import Reply, flask_response
 from query_api.http.delivery.conditional import for_condition
-from query_api.http.json_text import dumps
+from query_api.http.delivery.field_names import document_response, names_headers, requested_names
 from query_api.http.limits.rate_limit import client_of
 from query_api.http.lookups.named_lookups import CompiledLookup
 from query_api.http.lookups.router import LookupRouter
@@ -29,16 +29,17 @@ def lookup_blueprint(router: LookupRouter, local: LocalLookup) -> Blueprint:
 
     @blueprint.get("/api/read-models")
     def get_read_models() -> Response:
-        return Response(
-            dumps(_read_models(local)), content_type="application/json", headers=dict([CACHE_CONTROL])
-        )
+        return document_response(_read_models(local), request)
 
     return blueprint
 
 
 def record_reply(router: LookupRouter, read_model: str, key: str | None) -> Response:
     """Answer the current request for a record. key: from the path; None if it is in the query."""
-    return _conditional(router.record(read_model, key, _query(), _hop(), _client()))
+    style = requested_names(request)
+    response = _conditional(router.record(read_model, key, _query(), _hop(), _client(), style))
+    response.headers.extend(names_headers(style, request))
+    return response
 
 
 def _named_view(router: LookupRouter, lookup: CompiledLookup) -> Callable[[], Response]:

@@ -6,7 +6,7 @@ const MOVE_MS = 600; // how long an item takes to its new place
 const TRAIL = 6; // earlier places that are drawn
 const MIN_DEGREES = 0.002; // the smallest height of the map
 const RETRY_MS = [1000, 2000, 5000, 10000];
-const POSITION_FIELDS = ["event_count", "source_partition", "source_offset", "occurred_on"];
+const POSITION_FIELDS = ["eventCount", "sourcePartition", "sourceOffset", "occurredOn"];
 const COLOURS = ["#1f77b4", "#e07b1a", "#2a9d55", "#c83e4d", "#8a63c9", "#8c5a3c", "#d65fa8", "#6f7d8a"];
 const MAX_COLOURS = COLOURS.length;
 
@@ -22,7 +22,7 @@ let selected = null;
 
 function put(record, now, isChange) {
   const known = items.get(record.key);
-  if (known && record.event_count < known.record.event_count) return; // an older record, repeated after a crash
+  if (known && record.eventCount < known.record.eventCount) return; // an older record, repeated after a crash
   const at = [Number(record.state[LATITUDE]), Number(record.state[LONGITUDE])];
   if (record.state[LATITUDE] == null || record.state[LONGITUDE] == null || !at.every(Number.isFinite)) {
     remove(record.key);

@@ -26,10 +26,10 @@ export function stream(data, history) {
 function words(data) {
   const parts = [
     html`${mark(data.state === "running" ? "good" : data.state === "catching up" ? "warn" : "bad", data.state)} at the pace <b>${data.pace}</b>`,
-    html`, ${plural(data.events_behind, "event")} behind`,
+    html`, ${plural(data.eventsBehind, "event")} behind`,
   ];
-  if (data.newest_event_age_s != null) parts.push(html`, newest event appended ${age(data.newest_event_age_s)} ago`);
-  parts.push(html`, ${plural(data.dead_letters, "dead letter")}.`);
+  if (data.newestEventAgeS != null) parts.push(html`, newest event appended ${age(data.newestEventAgeS)} ago`);
+  parts.push(html`, ${plural(data.deadLetters, "dead letter")}.`);
   return parts;
 }
 
@@ -38,14 +38,14 @@ function groups(data) {
   const found = new Map();
   for (const flow of data.flows) {
     if (isOfDeadLetters(flow)) continue;
-    const name = flow.belongs_to || flow.name;
+    const name = flow.belongsTo || flow.name;
     found.set(name, [...(found.get(name) ?? []), flow]);
   }
   return [...found].sort().map(([name, flows]) => {
     const main = flows.find((flow) => isFold(flow) && flow.stage === "live") ?? flows.find(isFold) ?? flows[0];
-    const written = new Set(flows.map((flow) => flow.output_topic));
+    const written = new Set(flows.map((flow) => flow.outputTopic));
     // What has no query reads a changelog.
-    const topics = new Set(flows.filter(({ has_query }) => has_query).map((flow) => flow.source_topic));
+    const topics = new Set(flows.filter(({ hasQuery }) => hasQuery).map((flow) => flow.sourceTopic));
     const deadLetters = data.flows.filter((flow) => isOfDeadLetters(flow) && topics.has(flow.name));
     // A re-keyed read model folds what its own route writes: its events are on the route's source.
     const sources = [...topics].filter((topic) => topic && !written.has(topic));
@@ -57,7 +57,7 @@ function row({ name, main, flows, sources }, data, history) {
   const deadLetters = flows.filter(isOfDeadLetters).reduce((sum, flow) => sum + (flow.records ?? 0), 0);
   // A version that is not live may lag without harm.
   const live = flows.filter(({ stage }) => !stage || stage === main.stage);
-  const behind = live.map((flow) => flow.events_behind).filter((events) => events != null);
+  const behind = live.map((flow) => flow.eventsBehind).filter((events) => events != null);
   const kind = isFold(main) ? "read model" : main.kind;
   const onToggle = ({ currentTarget }) => (currentTarget.open ? open.add(name) : open.delete(name));
   return html`<details class="flow" ?open=${open.has(name)} @toggle=${onToggle}>
@@ -82,23 +82,23 @@ function versions(flows) {
 }
 
 function latency(main, samples) {
-  const newest = samples ? samples.latency_ms.findLastIndex((value) => value != null) : -1;
+  const newest = samples ? samples.latencyMs.findLastIndex((value) => value != null) : -1;
   if (newest >= 0 && Date.now() / 1000 - samples.at[newest] < RECENT_S) {
-    const ms = samples.latency_ms[newest];
+    const ms = samples.latencyMs[newest];
     return ms < 10000 ? `${count(ms)} ms` : age(ms / 1000);
   }
   return html`<span class="soft">${trigger(main, "real time")}</span>`;
 }
 
 function trigger(flow, pace) {
-  if (flow.emit_every_s != null) return `every ${flow.emit_every_s} s`;
+  if (flow.emitEveryS != null) return `every ${flow.emitEveryS} s`;
   return flow.latency === "second" ? "in batches" : pace;
 }
 
 // [state, word] of one flow.
 function condition(flow) {
-  if (flow.still_s != null) return ["bad", `standing still for ${age(flow.still_s)}`];
-  if (!flow.has_query) return ["good", flow.newest_output_age_s == null ? "no tick yet" : `tick ${age(flow.newest_output_age_s)} ago`];
+  if (flow.stillS != null) return ["bad", `standing still for ${age(flow.stillS)}`];
+  if (!flow.hasQuery) return ["good", flow.newestOutputAgeS == null ? "no tick yet" : `tick ${age(flow.newestOutputAgeS)} ago`];
   return flow.report ? [PHASES[flow.report.phase] ?? "plain", flow.report.phase] : ["warn", "not running"];
 }
 
@@ -113,36 +113,36 @@ const queries = (name, flows, pace) =>
     { title: "query", cell: (flow) => flow.query },
     { title: "computes", cell: computes },
     { title: "phase", cell: (flow) => mark(...condition(flow)) },
-    { title: "events behind", isNumber: true, cell: (flow) => (flow.events_behind == null ? "" : count(flow.events_behind)) },
-    { title: "rate", isNumber: true, cell: (flow) => (flow.rate_per_s == null ? "" : rate(flow.rate_per_s)) },
+    { title: "events behind", isNumber: true, cell: (flow) => (flow.eventsBehind == null ? "" : count(flow.eventsBehind)) },
+    { title: "rate", isNumber: true, cell: (flow) => (flow.ratePerS == null ? "" : rate(flow.ratePerS)) },
     { title: "pace", cell: (flow) => trigger(flow, pace) },
     { title: "restarts", isNumber: true, cell: (flow) => (flow.report ? count(flow.report.restarts) : "") },
-    { title: "", isText: true, cell: (flow) => flow.report?.last_error ?? "" },
+    { title: "", isText: true, cell: (flow) => flow.report?.lastError ?? "" },
   ], flows);
 
 function computes(flow) {
   if (isOfDeadLetters(flow)) return plural(flow.records ?? 0, "dead letter");
   if (isFold(flow)) return `v${flow.version}, ${flow.stage}`;
-  const version = flow.has_query && flow.version != null ? ` of v${flow.version}, ${flow.stage}` : "";
-  return `${flow.kind}${version}${flow.output_topic && ` → ${flow.output_topic}`}`;
+  const version = flow.hasQuery && flow.version != null ? ` of v${flow.version}, ${flow.stage}` : "";
+  return `${flow.kind}${version}${flow.outputTopic && ` → ${flow.outputTopic}`}`;
 }
 
 // What a person should know first of the stream, given `add(state, text)`.
 export function addProblems(data, add) {
-  const failed = data.failed_launches;
+  const failed = data.failedLaunches;
   const isFolding = data.state === "running" || data.state === "catching up";
-  if (failed && isFolding) add("warn", `The stream driver runs again, after ${plural(failed.failures, "failure")}: ${failed.last_error}`);
-  else if (failed) add("bad", `The stream driver has failed ${failed.failures === 1 ? "once" : `${failed.failures} times in a row`}: ${failed.last_error}`);
+  if (failed && isFolding) add("warn", `The stream driver runs again, after ${plural(failed.failures, "failure")}: ${failed.lastError}`);
+  else if (failed) add("bad", `The stream driver has failed ${failed.failures === 1 ? "once" : `${failed.failures} times in a row`}: ${failed.lastError}`);
   else if (data.state === "not running") add("bad", "The stream is not running: nothing is folded.");
-  if (data.state === "catching up") add("warn", `The stream is catching up: ${plural(data.events_behind, "event")} behind.`);
+  if (data.state === "catching up") add("warn", `The stream is catching up: ${plural(data.eventsBehind, "event")} behind.`);
   for (const flow of data.flows) {
-    const ahead = flow.event_time_ahead;
-    if (flow.still_s != null) add("bad", `${flow.name} v${flow.version} has stood still for ${age(flow.still_s)}.`);
-    if (ahead) add("warn", `An event time of ${flow.name} v${flow.version} is ${age(ahead.ahead_s)} ahead of its append time: ${ahead.event}.`);
-    if (PHASES[flow.report?.phase] === "bad") add("bad", `The query ${flow.query} is ${flow.report.phase}: ${flow.report.last_error}`);
+    const ahead = flow.eventTimeAhead;
+    if (flow.stillS != null) add("bad", `${flow.name} v${flow.version} has stood still for ${age(flow.stillS)}.`);
+    if (ahead) add("warn", `An event time of ${flow.name} v${flow.version} is ${age(ahead.aheadS)} ahead of its append time: ${ahead.event}.`);
+    if (PHASES[flow.report?.phase] === "bad") add("bad", `The query ${flow.query} is ${flow.report.phase}: ${flow.report.lastError}`);
   }
-  for (const { topic, stuck_for_s, open_transaction: held } of data.sources) {
-    if (held) add("warn", `A transaction on ${topic} has been open for ${age(held.open_s)}: ${plural(held.records, "record")} wait until its producer or the broker ends it.`);
-    if (stuck_for_s) add("bad", `Dead letters of ${topic} are not written.`);
+  for (const { topic, stuckForS, openTransaction: held } of data.sources) {
+    if (held) add("warn", `A transaction on ${topic} has been open for ${age(held.openS)}: ${plural(held.records, "record")} wait until its producer or the broker ends it.`);
+    if (stuckForS) add("bad", `Dead letters of ${topic} are not written.`);
   }
 }

@@ -15,7 +15,7 @@ function shown(value) {
 }
 
 function found(record, headers, path) {
-  const model = record.read_model;
+  const model = record.readModel;
   const node = headers.get("Foldlake-Node");
   const isHere = node === document.body.dataset.node;
   const lagMs = Number(headers.get("Foldlake-Lag-Ms"));
@@ -27,7 +27,7 @@ function found(record, headers, path) {
       <dt>Answered by</dt><dd>${node}, ${headers.get("Foldlake-Role")} of the key's partition${isHere ? "" : ", by way of this node"}</dd>
       <dt>Age</dt><dd>at most ${lagMs < 10000 ? `${count(lagMs)} ms` : age(lagMs / 1000)} (it has everything up to ${time(headers.get("Foldlake-As-Of"))})</dd>
       <dt>Version</dt><dd>v${record.version} of ${model}</dd>
-      <dt>Made of</dt><dd>${count(Number(record.event_count))} event${Number(record.event_count) === 1 ? "" : "s"}; the newest is at partition ${record.source_partition}, offset ${record.source_offset}, and occurred at ${time(record.occurred_on)}</dd>
+      <dt>Made of</dt><dd>${count(Number(record.eventCount))} event${Number(record.eventCount) === 1 ? "" : "s"}; the newest is at partition ${record.sourcePartition}, offset ${record.sourceOffset}, and occurred at ${time(record.occurredOn)}</dd>
     </dl>
     <p><a href=${`/explain?${explain}`}>Explain</a> · <a href=${path}>The record as JSON</a></p>`;
 }
@@ -55,7 +55,7 @@ let versions = [];
 function showVersions() {
   const select = form.elements.version;
   const chosen = select.value;
-  const all = versions.filter((v) => v.read_model === form.elements.model.value && v.stage !== "building");
+  const all = versions.filter((v) => v.readModel === form.elements.model.value && v.stage !== "building");
   const live = all.find((v) => v.stage === "live");
   const wanted = [["", live ? `live (v${live.version})` : "live"], ...all.filter((v) => v !== live).map((v) => [String(v.version), `v${v.version}, ${v.stage}`])];
   if (wanted.join() === [...select.options].map((o) => [o.value, o.text]).join()) return;

@@ -13,15 +13,15 @@ const LOGARITHMIC = { distr: 3, range: (_plot, min, max) => [power(Math.floor, m
 
 // columns: [field, label, colour, dashes]; every line has a colour and a form of its own.
 const PLOTS = {
-  lag: { columns: [["events_behind", "events behind", "one", []]], format: count, unit: "events behind" },
+  lag: { columns: [["eventsBehind", "events behind", "one", []]], format: count, unit: "events behind" },
   latency: {
-    columns: [["latency_ms", "median", "one", []], ["latency_max_ms", "maximum", "two", [6, 4]]],
+    columns: [["latencyMs", "median", "one", []], ["latencyMaxMs", "maximum", "two", [6, 4]]],
     format: milliseconds,
     unit: "median latency",
     isLogarithmic: true, // from milliseconds to the minutes after an outage
   },
   throughput: {
-    columns: [["appended_per_s", "appended", "two", [6, 4]], ["folded_per_s", "folded", "one", []]],
+    columns: [["appendedPerS", "appended", "two", [6, 4]], ["foldedPerS", "folded", "one", []]],
     format: rate,
     unit: "appended",
   },
@@ -155,20 +155,20 @@ function showTable() {
   render(
     rows.length === 0 ? none("Nothing has been measured yet.") : table("The last hour, in steps of five minutes, newest first", [
       { title: "from", cell: (row) => new Date(row.start * 1000).toLocaleTimeString(undefined, { timeStyle: "short" }) },
-      { title: "most events behind", isNumber: true, cell: (row) => count(of("events_behind", most)(row)) },
-      { title: "latency, mean of medians", isNumber: true, cell: (row) => milliseconds(of("latency_ms", mean)(row)) },
-      { title: "latency, maximum", isNumber: true, cell: (row) => milliseconds(of("latency_max_ms", most)(row)) },
-      { title: "appended", isNumber: true, cell: (row) => rate(of("appended_per_s", mean)(row)) },
-      { title: "folded", isNumber: true, cell: (row) => rate(of("folded_per_s", mean)(row)) },
+      { title: "most events behind", isNumber: true, cell: (row) => count(of("eventsBehind", most)(row)) },
+      { title: "latency, mean of medians", isNumber: true, cell: (row) => milliseconds(of("latencyMs", mean)(row)) },
+      { title: "latency, maximum", isNumber: true, cell: (row) => milliseconds(of("latencyMaxMs", most)(row)) },
+      { title: "appended", isNumber: true, cell: (row) => rate(of("appendedPerS", mean)(row)) },
+      { title: "folded", isNumber: true, cell: (row) => rate(of("foldedPerS", mean)(row)) },
     ], rows.reverse()),
     element("history-table"),
   );
 }
 
-const EMPTY = { at: [], events_behind: [], latency_ms: [], latency_max_ms: [], appended_per_s: [], folded_per_s: [] };
+const EMPTY = { at: [], eventsBehind: [], latencyMs: [], latencyMaxMs: [], appendedPerS: [], foldedPerS: [] };
 
 export function showHistory(data, model) {
-  shown = { samples: withGaps(data.models[model] ?? EMPTY, data.interval_s), intervalS: data.interval_s };
+  shown = { samples: withGaps(data.models[model] ?? EMPTY, data.intervalS), intervalS: data.intervalS };
   showAll();
 }
 

@@ -24,7 +24,7 @@ async function ask(names) {
 }
 
 function showSection(name, section) {
-  const { data, error, age_s: ageS } = section;
+  const { data, error, ageS } = section;
   const known = data === null ? "" : ` What follows was known ${age(ageS)} ago.`;
   const note = error
     ? html`<p class="error">${error}${known}</p>`

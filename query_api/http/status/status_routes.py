@@ -10,7 +10,7 @@ from flask import Blueprint, Response, render_template_string, request
 from include.declarations.api import ReadModelApi
 from query_api.http.answers import metrics_response
 from query_api.http.contract.parameters import OF_STATUS, names
-from query_api.http.json_text import dumps
+from query_api.http.delivery.field_names import document_response
 from query_api.http.pages.pages import HTML, PAGE_STYLE, files_blueprint, page_headers
 from query_api.http.problems import ProblemError
 from query_api.http.request_parameters import parameters
@@ -68,9 +68,7 @@ def status_blueprint(
         if unknown:
             detail = f"Unknown: {', '.join(unknown)[:200]}; allowed: {', '.join(document.names)}."
             raise ProblemError(400, "unknown-section", detail)
-        response = Response(dumps(document.read(names)), content_type="application/json")
-        response.headers["Cache-Control"] = "no-store"
-        return response
+        return document_response(document.read(names), request)
 
     @blueprint.get("/metrics/status")
     def get_metrics() -> Response:

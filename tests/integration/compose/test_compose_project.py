@@ -41,6 +41,25 @@ def test_up_returns_when_lookups_work(project: Project) -> None:
     assert balance(project, 1) == balance(project, 2) == Decimal("5.25")
 
 
+def test_nodes_demand_a_key_and_reach_each_other_by_mutual_tls(project: Project) -> None:
+    answered_by = set()
+    for number in (1, 2):
+        with project.node(number) as client:
+            del client.headers["Authorization"]
+            assert client.get("/api/status").status_code == HTTPStatus.UNAUTHORIZED
+            assert client.get("/readyz").status_code == HTTPStatus.OK
+        with project.node(1) as client:
+            for household in range(1, 60):
+                answer = client.get("/api/customers.getBalance", params={"customerId": str(household)})
+                answered_by.add(answer.headers.get("Foldlake-Node"))
+
+    assert {"node-1", "node-2"} <= answered_by
+    keys = "/run/foldlake-peers/ /run/foldlake/ -name ca-key.pem"
+    for service in ("query-node-1", "stream-supervisor"):
+        found = project.compose("exec", "--no-TTY", service, "sh", "-c", f"find {keys} 2> /dev/null; true")
+        assert found.strip() == ""
+
+
 def test_the_command_line_works_in_the_supervisors_container(project: Project) -> None:
     wait_until(
         lambda: "state running" in " ".join(project.foldlake("status").split()), "the stream runs", FOLD_S
@@ -87,7 +106,7 @@ def status_sections(project: Project) -> dict[str, Any]:
 def last_check(project: Project) -> dict[str, Any]:
     """Return the newest check of the balance; empty before the first."""
     checks = status_sections(project)["quality"]["data"] or []
-    return next((one["last_check"] for one in checks if one["read_model"] == "balance"), None) or {}
+    return next((one["lastCheck"] for one in checks if one["readModel"] == "balance"), None) or {}
 
 
 def test_the_lake_is_compacted_and_checked(project: Project) -> None:
@@ -96,7 +115,7 @@ def test_the_lake_is_compacted_and_checked(project: Project) -> None:
 
     sections = status_sections(project)
     assert {name: found["error"] for name, found in sections.items() if found["error"]} == {}
-    assert [one["service"] for one in sections["services"]["data"] if not one["is_up"]] == []
+    assert [one["service"] for one in sections["services"]["data"] if not one["isUp"]] == []
     check = last_check(project)
     assert check["passed"]
     for number in (1, 2):
@@ -140,8 +159,12 @@ def test_a_rebuild_is_approved_in_airflow_and_promoted(project: Project) -> None
 def test_airflow_shows_the_status_page_in_a_browser(project: Project, tmp_path: Path) -> None:
     url = f"http://127.0.0.1:{project.ports['FOLDLAKE_AIRFLOW_PORT']}"
     with chromium() as browser:
-        browser.get(f"{url}/plugin/foldlake")
         wait = WebDriverWait(browser, 60)
+        # The frame has a page of the node, which shows no sign-in page in a frame.
+        browser.get(f"http://127.0.0.1:{project.ports['QUERY_NODE_1_PORT']}/")
+        wait.until(presence((By.NAME, "credential"))).send_keys(project.key, Keys.ENTER)
+        wait.until(lambda _: "Sign in" not in browser.title)
+        browser.get(f"{url}/plugin/foldlake")
         wait.until(presence((By.NAME, "username"))).send_keys("admin")
         browser.find_element(By.NAME, "password").send_keys(project.airflow_password(), Keys.ENTER)
         wait.until(lambda _: "login" not in browser.current_url)

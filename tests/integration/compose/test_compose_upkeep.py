@@ -81,6 +81,7 @@ def test_nodes_are_replaced_one_after_the_other(project: Project) -> None:
 
 @pytest.mark.usefixtures("profile_images")
 def test_prometheus_scrapes_both_nodes_and_has_the_alerts(project: Project) -> None:
+    assert project.key
     project.compose("up", "--wait", "prometheus")
     url = f"http://127.0.0.1:{project.ports['PROMETHEUS_PORT']}/api/v1"
 

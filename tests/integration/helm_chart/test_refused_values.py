@@ -29,6 +29,13 @@ from tests.support.kubernetes.helm import HelmFailedError, rendered
         ),
         ("settings.FOLDLAKE_AIRFLOW_PASSWORD=a", "FOLDLAKE_AIRFLOW_PASSWORD cannot be set: name its key"),
         ("settings.FOLDLAKE_REDIS_URL=redis://:secret@redis:6379", "FOLDLAKE_REDIS_URL contains a password"),
+        ("nodeCertificates.existingSecret=", "nodeCertificates.existingSecret is empty: create"),
+        ("settings.FOLDLAKE_AUTH=none", "settings.FOLDLAKE_AUTH is none: every client"),
+        (
+            "settings.FOLDLAKE_TLS_CERT_FILE=/nodes.pem",
+            "FOLDLAKE_TLS_CERT_FILE cannot be set: name the Secret with the certificate in callerCertificate",
+        ),
+        ("serviceMonitor.enabled=true", "serviceMonitor.apiKey is empty"),
         ("ingress.enabled=true", "ingress.host is empty"),
         ("nodes.replicas=0", "at '/nodes/replicas': minimum: got 0, want 1"),
         ("node.replicas=3", "additional properties 'node' not allowed"),

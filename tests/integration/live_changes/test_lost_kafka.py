@@ -51,7 +51,7 @@ def test_a_stream_goes_on_after_its_node_had_lost_kafka(
         put(3)
         stream.wait_for(lambda s: len(s.named("changed")) >= 3 * len(names), "the others are sent")
         for name in names:
-            assert [event.data["event_count"] for event in stream.of_key(name)] == [1, 2, 3]
+            assert [event.data["eventCount"] for event in stream.of_key(name)] == [1, 2, 3]
     for name in names:
         buoys.remove(name)
     buoys.flush()

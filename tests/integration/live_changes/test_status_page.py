@@ -200,7 +200,7 @@ def test_all_nodes_know_the_same_and_measure_the_last_hour(nodes: NodeStack) -> 
         samples = history["models"]["balance"]
         assert len({len(column) for column in samples.values()}) == 1
         assert max(_latencies(nodes, port)) < 60_000
-        assert samples["events_behind"][-1] is not None
+        assert samples["eventsBehind"][-1] is not None
 
 
 def _are_equal(nodes: NodeStack, name: str) -> bool:
@@ -222,5 +222,5 @@ def _append_events(nodes: NodeStack, count: int) -> None:
 
 def _latencies(nodes: NodeStack, port: int) -> list[int]:
     history = nodes.get(port, "/api/status?sections=history").json()["sections"]["history"]["data"]
-    samples = (history or {"models": {}})["models"].get("balance", {"latency_ms": []})
-    return [latency for latency in samples["latency_ms"] if latency is not None]
+    samples = (history or {"models": {}})["models"].get("balance", {"latencyMs": []})
+    return [latency for latency in samples["latencyMs"] if latency is not None]

@@ -103,7 +103,7 @@ def test_a_client_that_does_not_read_is_told_and_continues_where_it_was(
 
     with event_stream(nodes.ports[0], target, last_id) as resumed:
         resumed.wait_for(lambda s: len(s.named("changed")) == MANY_CHANGES - last_count, "the rest is sent")
-        counts = [event.data["event_count"] for event in resumed.named("changed")]
+        counts = [event.data["eventCount"] for event in resumed.named("changed")]
         assert counts == list(range(last_count + 1, MANY_CHANGES + 1))
 
 

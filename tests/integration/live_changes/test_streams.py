@@ -13,12 +13,12 @@ from tests.support.waiting import wait_until
 
 def facts(events: list[Event]) -> list[tuple[str, str, object]]:
     """Return of each event its name, its key and its event count."""
-    return [(event.name, event.key, event.data["event_count"]) for event in events]
+    return [(event.name, event.key, event.data["eventCount"]) for event in events]
 
 
 def has(key: str, count: int) -> Callable[[EventStream], bool]:
     def condition(stream: EventStream) -> bool:
-        return any(event.data["event_count"] == count for event in stream.of_key(key))
+        return any(event.data["eventCount"] == count for event in stream.of_key(key))
 
     return condition
 
@@ -56,8 +56,8 @@ def test_any_node_streams_the_changes_of_all_partitions_in_the_order_of_each_key
         newest = first.of_key("all-3")[-1].data
         assert newest["state"] == {"lat": 5.0, "lon": 5.0, "label": "é 5"}
         record = nodes.get(nodes.ports[0], f"{RECORDS}/all-3?version=1").json()
-        wait_until(lambda: nodes.get(nodes.ports[0], f"{RECORDS}/all-3").json()["event_count"] == 5, "stored")
-        assert newest == {k: v for k, v in record.items() if k not in {"read_model", "version"}}
+        wait_until(lambda: nodes.get(nodes.ports[0], f"{RECORDS}/all-3").json()["eventCount"] == 5, "stored")
+        assert newest == {k: v for k, v in record.items() if k not in {"readModel", "version"}}
     for name in list(buoys.present):
         buoys.remove(name)
     buoys.flush()
@@ -150,8 +150,8 @@ def test_a_snapshot_and_the_changes_after_it_have_no_gap(nodes: NodeStack, buoys
             seen.clear()
             counts: dict[str, int] = {}
             for event in stream.named("present", "changed", "left", "removed"):
-                assert event.data["event_count"] >= counts.get(event.key, 0), "never backwards"
-                counts[event.key] = event.data["event_count"]
+                assert event.data["eventCount"] >= counts.get(event.key, 0), "never backwards"
+                counts[event.key] = event.data["eventCount"]
                 seen.pop(event.key, None)
                 if event.name in {"present", "changed"}:
                     seen[event.key] = (event.data["state"]["lat"], event.data["state"]["lon"])

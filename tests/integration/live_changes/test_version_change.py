@@ -23,9 +23,9 @@ def promote(nodes: NodeStack, candidate: Buoys) -> None:
             report
             for port in nodes.ports
             for report in nodes.get(port, "/api/partitions").json()
-            if (report["read_model"], report["version"]) == (MODEL, number)
+            if (report["readModel"], report["version"]) == (MODEL, number)
         ]
-        return bool(reports) and all(report["is_ready"] and report["lag_records"] == 0 for report in reports)
+        return bool(reports) and all(report["isReady"] and report["lagRecords"] == 0 for report in reports)
 
     wait_until(is_loaded, "the candidate is loaded")
     stages = {number: Stage.LIVE, number - 1: Stage.PREVIOUS}

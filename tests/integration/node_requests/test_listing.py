@@ -21,7 +21,7 @@ def listed(nodes: NodeStack, port: int, partition: int, parameters: str = "limit
         answer = nodes.get(port, f"{PATH}?partition={partition}&{parameters}&after={quote(after, safe='')}")
         assert answer.status_code == 200, answer.text
         page = answer.json(parse_float=Decimal)
-        assert (page["read_model"], page["version"], page["partition"]) == ("balance", 1, partition)
+        assert (page["readModel"], page["version"], page["partition"]) == ("balance", 1, partition)
         assert page["role"] == answer.headers["Foldlake-Role"]
         found += page["records"]
         after = page["next"]

@@ -25,14 +25,14 @@ def test_both_nodes_own_partitions_and_stand_by_for_each_other(nodes: NodeStack)
         reports: list[dict[str, Any]] = nodes.get(nodes.ports[0], "/api/partitions").json()
         return reports
 
-    wait_until(lambda: all(report["lag_records"] == 0 for report in partitions()), "no partition lags")
+    wait_until(lambda: all(report["lagRecords"] == 0 for report in partitions()), "no partition lags")
     # A node that takes too long to answer reports nothing, and its standby reports instead.
     wait_until(nodes.is_settled, "every owner reports")
     reports = partitions()
     assert {report["owner"] for report in reports} == urls
     assert all({report["owner"], *report["standbys"]} == urls for report in reports)
-    assert all(report["is_ready"] for report in reports)
-    assert all(report["reported_by"] == report["owner"] for report in reports)
+    assert all(report["isReady"] for report in reports)
+    assert all(report["reportedBy"] == report["owner"] for report in reports)
 
 
 def test_answer_has_version_position_node_and_role(nodes: NodeStack) -> None:
@@ -61,8 +61,8 @@ def test_whole_record_is_typed_json(nodes: NodeStack) -> None:
         assert record["state"] == {"amount": Decimal("5.07")}
         assert str(record["state"]["amount"]) == "5.07"
         assert record["key"] == CUSTOMER
-        assert (record["version"], record["event_count"], record["source_offset"]) == (1, 1, 1)
-        assert record["occurred_on"] == "2026-01-02T03:04:05+00:00"
+        assert (record["version"], record["eventCount"], record["sourceOffset"]) == (1, 1, 1)
+        assert record["occurredOn"] == "2026-01-02T03:04:05+00:00"
 
 
 @pytest.mark.parametrize(

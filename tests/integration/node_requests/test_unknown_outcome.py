@@ -68,4 +68,4 @@ def test_an_unknown_outcome_says_how_to_look_and_not_to_repeat(nodes: NodeStack)
     assert "may have been written" in problem["detail"]
     assert (problem["id"], problem["topic"]) == ("mine", "balance")
     assert problem["record"] == "/api/read-models/balance/records/7%2F%C3%A9"
-    assert "event_count" in problem["advice"]
+    assert "eventCount" in problem["advice"]

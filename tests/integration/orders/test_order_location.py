@@ -18,6 +18,7 @@ from include.declarations.load import read_model
 from include.declarations.read_model import ReadModel
 from include.kafka.topics import dead_letter_topic
 from include.lake.tables import table_path
+from include.nodes.local_nodes import NodeAddress, local_nodes
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.replay.key_expectations import NO_ENDED_KEY
 from include.settings import Settings
@@ -127,11 +128,11 @@ def test_updates_after_the_lifetime_are_counted_as_dead_letters(settings: Settin
 def test_no_node_has_an_order_that_has_ended(settings: Settings, oracle: Oracle) -> None:
     expected = oracle.active()
 
-    def is_listed(port: int) -> bool:
-        return list_active(f"http://127.0.0.1:{port}", page=7) == expected
+    def is_listed(node: NodeAddress) -> bool:
+        return list_active(node, page=7) == expected
 
-    for port in settings.query_ports:
-        wait_until(partial(is_listed, port), "a node's orders", timeout_s=TIMEOUT_S)
+    for node, port in zip(local_nodes(settings), settings.query_ports, strict=True):
+        wait_until(partial(is_listed, node), "a node's orders", timeout_s=TIMEOUT_S)
         ended = next(iter({update.order for update in written()} - set(expected)))
         answer = HTTP.get(f"http://127.0.0.1:{port}/api/orders.getLocation", params={"orderNumber": ended})
         assert answer.status_code == httpx.codes.NOT_FOUND

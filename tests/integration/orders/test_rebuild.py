@@ -9,6 +9,7 @@ from demo.orders.couriers import Shift, load
 from demo.orders.lookups import list_active
 from demo.orders.oracle import Location, Oracle
 from include.declarations.load import read_model
+from include.nodes.local_nodes import local_nodes
 from include.settings import Settings
 from tests.support.lake.promoted_rebuild import rebuild_and_promote
 from tests.support.stream_process import states
@@ -45,6 +46,6 @@ def test_a_rebuild_has_the_active_orders_only(settings: Settings, driver: Shared
     rebuild_and_promote(settings, driver, NAME)
 
     wait_until(lambda: stored(2) == expected, "version 2 is exact", timeout_s=TIMEOUT_S)
-    for port in settings.query_ports:
-        is_exact = partial(lambda node: list_active(node) == expected, f"http://127.0.0.1:{port}")
+    for node in local_nodes(settings):
+        is_exact = partial(lambda node: list_active(node) == expected, node)
         wait_until(is_exact, "a node answers the new version", timeout_s=TIMEOUT_S)

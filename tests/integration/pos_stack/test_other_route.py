@@ -9,6 +9,7 @@ from demo.pos.branches import LOYALTY, NOTIFICATIONS, Check
 from demo.pos.outputs import look_up_points
 from include.airflow.client import airflow_api
 from include.airflow.names import ROLLBACK_DAG, topic_rebuild_dag
+from include.nodes.local_nodes import local_nodes
 from include.settings import Settings
 from stack.lifecycle import start
 from tests.integration.pos_stack.test_other_rate import POLL_S, TIMEOUT_S, live_version, wait_for_task
@@ -37,8 +38,7 @@ def add_route_version(declarations: Path) -> None:
 
 def cancellations(settings: Settings, check: Check) -> list[int]:
     """Return the number of cancellations that each node counts over all cards."""
-    nodes = (f"http://127.0.0.1:{port}" for port in settings.query_ports)
-    return [sum(card[4] for card in look_up_points(node, check.cards())) for node in nodes]
+    return [sum(card[4] for card in look_up_points(node, check.cards())) for node in local_nodes(settings)]
 
 
 def expected(check: Check, *, only_purchases: bool = False) -> dict[str, str]:

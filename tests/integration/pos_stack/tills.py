@@ -10,6 +10,7 @@ from demo.pos.loading import TOPIC, load
 from demo.pos.oracle import RATE
 from demo.pos.outputs import look_up_points
 from include.errors import FoldlakeError
+from include.nodes.local_nodes import NodeAddress, local_nodes
 from include.settings import Settings
 from include.waiting import wait_for
 from tests.support.waiting import wait_until
@@ -56,13 +57,12 @@ class Tills:
 
     def require_points(self, check: Check) -> None:
         """Wait until both nodes answer for every card as the oracle does."""
-        for port in self._settings.query_ports:
-            node = f"http://127.0.0.1:{port}"
+        for node in local_nodes(self._settings):
 
-            def is_exact(node: str = node) -> bool:
-                return check.compare_points(node, look_up_points(node, check.cards())).is_exact
+            def is_exact(node: NodeAddress = node) -> bool:
+                return check.compare_points(node.name, look_up_points(node, check.cards())).is_exact
 
-            wait_until(is_exact, f"{node} answers as the oracle does", TIMEOUT_S, POLL_S)
+            wait_until(is_exact, f"{node.name} answers as the oracle does", TIMEOUT_S, POLL_S)
 
     def notifications(self, rates: tuple[Decimal, ...]) -> list[list[tuple[str, set[Decimal]]]]:
         """Return the notifications of each partition in order: the id, and the rates at which both of its numbers are right.

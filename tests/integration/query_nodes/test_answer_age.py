@@ -50,9 +50,9 @@ def fold_everything(nodes: NodeStack) -> None:
     for report in partitions(nodes):
         key = next(k for k in map(str, range(1000)) if murmur2(k.encode(), 4) == report["partition"])
         nodes.put(f"{key}", nodes.expected.get(key, next(iter(nodes.expected.values()))))
-        nodes.writer.write(key, nodes.expected[key], nodes._event_counts[key], report["source_end"] - 1)
+        nodes.writer.write(key, nodes.expected[key], nodes._event_counts[key], report["sourceEnd"] - 1)
     nodes.writer.flush()
-    wait_until(lambda: all(r["events_behind"] == 0 for r in partitions(nodes)), "all events are folded")
+    wait_until(lambda: all(r["eventsBehind"] == 0 for r in partitions(nodes)), "all events are folded")
 
 
 def readiness(nodes: NodeStack, port: int) -> str:

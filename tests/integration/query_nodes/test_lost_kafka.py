@@ -59,14 +59,14 @@ def _assert_status_says_so(node: ExtraNode) -> None:
         found: dict[str, Any] = HTTP.get(f"{node.url}/api/status").json()["sections"]
         return found
 
-    wait_until(lambda: not (sections()["services"]["data"] or [{"is_up": True}])[0]["is_up"], "it is noticed")
+    wait_until(lambda: not (sections()["services"]["data"] or [{"isUp": True}])[0]["isUp"], "it is noticed")
     wait_until(lambda: "Kafka" in (sections()["stream"]["error"] or ""), "the stream's section says why")
     # A reading that began before the loss ends when its client gives up.
     wait_until(lambda: sections()["versions"]["data"], "the versions are those that the node knows")
     found = sections()
     assert found["services"]["data"][0]["service"] == "Kafka"
     assert "answered from the stores" in found["services"]["data"][0]["effect"]
-    assert {entry["read_model"] for entry in found["versions"]["data"]} == {"balance"}
+    assert {entry["readModel"] for entry in found["versions"]["data"]} == {"balance"}
     assert found["partitions"]["data"]
 
 

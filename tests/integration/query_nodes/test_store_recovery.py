@@ -163,7 +163,7 @@ def test_bad_changelog_records_are_skipped_and_counted(nodes: NodeStack) -> None
 
 def _lag(nodes: NodeStack) -> int:
     reports = nodes.get(nodes.ports[0], "/api/partitions").json()
-    return sum(report["lag_records"] for report in reports)
+    return sum(report["lagRecords"] for report in reports)
 
 
 def _bad_records(nodes: NodeStack) -> float:

@@ -29,9 +29,9 @@ def fold_everything(nodes: NodeStack) -> None:
     for report in partitions(nodes):
         key = next(k for k in map(str, range(1000)) if murmur2(k.encode(), PARTITIONS) == report["partition"])
         nodes.put(key, nodes.expected.get(key, next(iter(nodes.expected.values()))))
-        nodes.writer.write(key, nodes.expected[key], nodes.event_count(key), report["source_end"] - 1)
+        nodes.writer.write(key, nodes.expected[key], nodes.event_count(key), report["sourceEnd"] - 1)
     nodes.writer.flush()
-    wait_until(lambda: all(r["events_behind"] == 0 for r in partitions(nodes)), "all events are folded")
+    wait_until(lambda: all(r["eventsBehind"] == 0 for r in partitions(nodes)), "all events are folded")
 
 
 def are_ready(nodes: NodeStack) -> bool:
@@ -45,7 +45,7 @@ def test_markers_aborted_records_and_open_transactions_are_no_standstill(nodes: 
     for partition, writer in enumerate(writers):
         writer.commit(EVENT, partition)
     wait_until(
-        lambda: sum(r["source_end"] for r in partitions(nodes)) >= len(writers), "the nodes see the events"
+        lambda: sum(r["sourceEnd"] for r in partitions(nodes)) >= len(writers), "the nodes see the events"
     )
     time.sleep(2.5)
     fold_everything(nodes)
@@ -61,9 +61,9 @@ def test_markers_aborted_records_and_open_transactions_are_no_standstill(nodes: 
 
     answer = nodes.balance(nodes.ports[0], next(iter(nodes.expected)))
     assert int(answer.headers[LAG_HEADER]) < 1000 * settings.node.session_timeout_s
-    wait_until(lambda: [r["events_behind"] for r in partitions(nodes)] == [0] * PARTITIONS, "none is behind")
+    wait_until(lambda: [r["eventsBehind"] for r in partitions(nodes)] == [0] * PARTITIONS, "none is behind")
     writers[2].abort_open()
-    wait_until(lambda: [r["events_behind"] for r in partitions(nodes)] == [0] * PARTITIONS, "none is behind")
+    wait_until(lambda: [r["eventsBehind"] for r in partitions(nodes)] == [0] * PARTITIONS, "none is behind")
     assert are_ready(nodes)
     writers[1].commit(EVENT, partition=1)
     wait_until(lambda: not are_ready(nodes), "an event behind markers waits for its fold", 30)

@@ -67,6 +67,4 @@ def _set_stages(registry: VersionRegistry, stages: dict[int, Stage]) -> None:
 def _is_hydrated(nodes: NodeStack, port: int, version: int) -> bool:
     reports = nodes.get(port, "/api/partitions").json()
     of_version = [report for report in reports if report["version"] == version]
-    return bool(of_version) and all(
-        report["is_ready"] and report["lag_records"] == 0 for report in of_version
-    )
+    return bool(of_version) and all(report["isReady"] and report["lagRecords"] == 0 for report in of_version)

@@ -129,7 +129,9 @@ def event_count(port: int, key: str) -> int:
     with http_client() as client:
         answer = client.get(f"http://127.0.0.1:{port}/api/read-models/{MODEL}/records/{key}")
     answer.raise_for_status()
-    return int(answer.json()["event_count"])
+    record = answer.json()
+    # A node of the previous release has the old name.
+    return int(record["eventCount"] if "eventCount" in record else record["event_count"])
 
 
 def is_ready(node: Host) -> bool:

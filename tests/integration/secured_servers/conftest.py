@@ -38,6 +38,6 @@ def broker(
         ) as running,
     ):
         running.grant("foldlake")
-        running.grant("CN=foldlake")
+        running.grant(authority.principal("foldlake"))
         running.grant("scram")
         yield running

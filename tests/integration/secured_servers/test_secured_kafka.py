@@ -22,22 +22,15 @@ from stack.doctor.finding import State
 from stack.doctor.prepared import check_servers
 from stack.launchers import direct_submit
 from stack.lifecycle import start
-from stack.stack_guard import guarded
 from tests.support.http.local_http import HTTP
 from tests.support.security.certificates import Authority
 from tests.support.security.secured_broker import SecuredBroker
-from tests.support.security.secured_registry import secured_registry
+from tests.support.security.secured_home import KAFKA_SECRET, PRIVATE, REGISTRY_SECRET, secured_home
 from tests.support.stream_events import BALANCE, Ledger
 from tests.support.stream_process import EventSource, make_topics
-from tests.support.temporary_stack import SHORT_COMMITS, temporary_home, temporary_settings
 from tests.support.unsupervised_driver import stream_driver
 from tests.support.waiting import wait_until
 
-# Each has a part that no escape changes, by which it is searched, and characters that files and URLs escape.
-KAFKA_SECRET, REGISTRY_SECRET = "Zw3-kafka-word", "Zw3-registry-word"
-KAFKA_PASSWORD, REGISTRY_PASSWORD = f'"\\{KAFKA_SECRET} ${{=}}', f"/{REGISTRY_SECRET}:@ü"
-# These files have secrets, and only their owner can read them.
-PRIVATE = {"run/secrets.json", "run/kafka.properties", "stream/configuration.json"}
 WATCHES = {"supervisord", "socket_holder.py"}
 EVENTS = 300
 JOB_TIMEOUT_S = 240
@@ -56,33 +49,11 @@ class SecuredStack:
 def secured(
     servers: Settings, keep_home: Callable[[], bool], broker: SecuredBroker, authority: Authority
 ) -> Iterator[SecuredStack]:
-    with (
-        temporary_home(keep_home) as home,
-        secured_registry(
-            servers.registry.port, authority.issue("registry"), "foldlake", REGISTRY_PASSWORD
-        ) as registry_url,
-    ):
-        broker.add_user("foldlake", KAFKA_PASSWORD)
-        settings = temporary_settings(
-            home,
-            kafka_bootstrap=f"127.0.0.1:{broker.port}",
-            kafka_security_protocol="SASL_SSL",
-            kafka_sasl_mechanism="SCRAM-SHA-512",
-            kafka_sasl_username="foldlake",
-            kafka_sasl_password=KAFKA_PASSWORD,
-            kafka_ssl_ca_file=authority.ca_file,
-            schema_registry_url=f"{registry_url}/apis/ccompat/v7",
-            schema_registry_username="foldlake",
-            schema_registry_password=REGISTRY_PASSWORD,
-            schema_registry_ca_file=authority.ca_file,
-            stream_spare_queries=0,
-            **SHORT_COMMITS,
-        )
-        with guarded(settings):
-            make_topics(settings, BALANCE.source_topic)
-            start(settings, ("query_nodes",))
-            with stream_driver(settings):
-                yield SecuredStack(settings, broker, Ledger())
+    with secured_home(servers, broker, authority, keep_home) as settings:
+        make_topics(settings, BALANCE.source_topic)
+        start(settings, ("query_nodes",))
+        with stream_driver(settings):
+            yield SecuredStack(settings, broker, Ledger())
 
 
 def test_events_are_folded_and_answered(secured: SecuredStack) -> None:
@@ -99,8 +70,8 @@ def test_events_are_folded_and_answered(secured: SecuredStack) -> None:
     assert accepted.status_code == 202, accepted.text
     url = f"http://127.0.0.1:{port}/api/status?sections=services"
     (kafka, registry, _) = HTTP.get(url).json()["sections"]["services"]["data"]
-    assert kafka["is_up"], kafka
-    assert registry["is_up"], registry
+    assert kafka["isUp"], kafka
+    assert registry["isUp"], registry
 
 
 def test_the_lake_is_compacted_and_checked_by_both_engines(secured: SecuredStack) -> None:

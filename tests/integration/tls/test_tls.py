@@ -1,5 +1,7 @@
 """Two nodes with TLS for callers, and mutual TLS between them: lookups, who is refused, and certificates that are renewed under load."""
 
+import os
+import signal
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -10,15 +12,19 @@ from socket import create_connection
 from urllib.parse import urlsplit
 
 import httpx
+import psutil
 import pytest
 from cryptography import x509
 
+from demo.state_listing import list_states
 from include.access.api_key import create_key
 from include.access.caller import Scope
 from include.access.key_topic import KeyTopic
+from include.airflow.web import read_model_labels
 from include.kafka.topics import admin_client
 from include.nodes.certificates import create, renew
-from include.nodes.node_url import PeerRule, local_node_urls
+from include.nodes.local_nodes import local_node_urls, local_nodes
+from include.nodes.node_url import PeerRule
 from include.nodes.peer_tls import CA, JOBS, ClientTls, TlsFiles, certificate_path, client_tls, key_path
 from include.nodes.peers import HOP_ANY, Peer, PeerDownError
 from include.nodes.record_client import NodeClient
@@ -28,11 +34,10 @@ from include.rebuild.hydration import reports
 from include.settings import Settings
 from stack.lifecycle import start
 from stack.plan import KEEP, plan
-from stack.supervision.process import free_ports
 from stack.supervision.supervisor import Supervisor
 from tests.support.changelog_writer import ChangelogWriter
 from tests.support.repetition import repeated
-from tests.support.temporary_stack import sharing_servers
+from tests.support.temporary_stack import first_of_free_ports, sharing_servers
 from tests.support.waiting import wait_until
 
 CUSTOMERS = 60
@@ -69,12 +74,6 @@ class SecuredNodes:
         return found
 
 
-def first_of_two_free_ports() -> int:
-    """Return a port that is free together with the next one."""
-    free = set(free_ports(2_000))
-    return next(port for port in free if port + 1 in free)
-
-
 @pytest.fixture(scope="module")
 def nodes(
     servers: Settings, keep_home: Callable[[], bool], tmp_path_factory: pytest.TempPathFactory
@@ -84,7 +83,7 @@ def nodes(
     create(callers_home, {CALLERS_NAME: "127.0.0.1"})
     values = {
         "auth": "keys",
-        "node_peer_port": first_of_two_free_ports(),
+        "node_peer_port": first_of_free_ports(2),
         "tls_cert_file": certificate_path(callers_home, CALLERS_NAME),
         "tls_key_file": key_path(callers_home, CALLERS_NAME),
     }
@@ -111,6 +110,13 @@ def status(url: str, files: TlsFiles) -> int:
         return peer.get("/healthz", HOP_ANY, 5.0).status
 
 
+def is_served(url: str, files: TlsFiles) -> bool:
+    try:
+        return status(url, files) == 200
+    except PeerDownError:
+        return False
+
+
 def serial(url: str, tls: ClientTls) -> int:
     """Return the serial number of the certificate that a server has now."""
     address = urlsplit(url)
@@ -129,6 +135,24 @@ def test_each_node_answers_with_records_of_the_other(nodes: SecuredNodes) -> Non
     assert answered_by == {
         (port, node) for port in nodes.settings.query_ports for node in ("node-1", "node-2")
     }
+
+
+def test_the_metrics_for_callers_count_what_a_node_answers_for_the_other_one(nodes: SecuredNodes) -> None:
+    asked, other = nodes.settings.query_ports
+
+    def counted(client: httpx.Client) -> float:
+        page = client.get(f"{nodes.settings.loopback_url(other)}/metrics").text
+        (line,) = (one for one in page.splitlines() if one.startswith("foldlake_lookup_seconds_count"))
+        return float(line.split()[1])
+
+    with nodes.client() as client:
+        before = counted(client)
+        url = f"{nodes.settings.loopback_url(asked)}/api/customers.getBalance"
+        answered = [client.get(url, params={"customerId": customer}) for customer in nodes.expected]
+        by_other = sum(answer.headers["Foldlake-Node"] == "node-2" for answer in answered)
+
+        assert by_other > 0
+        assert counted(client) == before + by_other
 
 
 def test_jobs_read_the_records_of_both_nodes(nodes: SecuredNodes) -> None:
@@ -151,6 +175,15 @@ def test_jobs_read_the_records_of_both_nodes(nodes: SecuredNodes) -> None:
     assert all(reported.values()), reported
 
 
+def test_demos_and_forms_of_airflow_need_no_key(nodes: SecuredNodes) -> None:
+    settings = nodes.settings
+
+    for node in local_nodes(settings):
+        listed = list_states(node, "balance", page=7) or {}
+        assert {key: Decimal(str(state["amount"])) for key, state in listed.items()} == nodes.expected
+    assert read_model_labels(settings, ["balance"]) == {"balance": "balance (v1 live)"}
+
+
 def test_nobody_uses_the_listener_for_nodes_without_a_certificate_of_its_ca(nodes: SecuredNodes) -> None:
     own, home = client_tls(nodes.settings).files, nodes.callers_home
     foreign = TlsFiles(own.ca, certificate_path(home, JOBS), key_path(home, JOBS))
@@ -166,6 +199,35 @@ def test_nothing_changes_at_the_next_start(nodes: SecuredNodes) -> None:
     assert {planned.action for planned in plan(nodes.settings, ["query_nodes"])} == {KEEP}
     names = {f"node-{number}-{part}" for number in (1, 2) for part in ("http", "peers", "materializer")}
     assert names <= Supervisor(nodes.settings).states().keys()
+
+
+def test_a_killed_worker_of_the_listener_for_nodes_costs_no_lookup(nodes: SecuredNodes) -> None:
+    settings, failures, rounds = nodes.settings, list[str](), 0
+    holder = psutil.Process(Supervisor(settings).states()["node-2-peers"].pid)
+    url = local_node_urls(settings)[1]
+
+    def worker() -> int | None:
+        lines = {
+            one.pid: one.cmdline() for one in holder.children(recursive=True) if one.status() != "zombie"
+        }
+        return next((pid for pid, line in lines.items() if "worker" in " ".join(line)), None)
+
+    def look_up() -> None:
+        nonlocal rounds
+        failures.extend(nodes.wrong())
+        rounds += 1
+
+    killed = worker()
+    assert killed is not None
+    with repeated(look_up):
+        wait_until(lambda: rounds > 1, "lookups go on", DEADLINE_S)
+        os.kill(killed, signal.SIGKILL)
+        wait_until(lambda: worker() not in {None, killed}, "there is another worker", DEADLINE_S)
+        wait_until(lambda: is_served(url, client_tls(settings).files), "it answers", DEADLINE_S)
+        done = rounds
+        wait_until(lambda: rounds > done + 1, "lookups go on", DEADLINE_S)
+
+    assert failures == []
 
 
 def test_certificates_are_renewed_without_a_failed_lookup(nodes: SecuredNodes) -> None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -82,10 +83,21 @@ class Project:
         return self.compose("exec", "--no-TTY", service, "./foldlake", *arguments)
 
     def node(self, number: int) -> httpx.Client:
-        """Return a client of a node's API."""
+        """Return a client of a node's API, with an API key."""
         client = http_client(timeout_s=60.0)
+        client.headers["Authorization"] = f"Bearer {self.key}"
         client.base_url = httpx.URL(f"http://127.0.0.1:{self.ports[f'QUERY_NODE_{number}_PORT']}")
         return client
+
+    @cached_property
+    def key(self) -> str:
+        """The secret of an API key, created as docs/docker.md describes; also in the file that Prometheus gets."""
+        secret = self.foldlake("keys", "create", "--name", "tests", "--scopes", "read,write").strip()
+        file = self.folder / "prometheus.key"
+        file.write_text(secret, encoding="utf-8")
+        # Prometheus runs as another user than the tests.
+        file.chmod(0o644)
+        return secret
 
     def airflow_password(self) -> str:
         """Return the generated password of Airflow's user admin."""

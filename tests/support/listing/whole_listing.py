@@ -18,7 +18,7 @@ def list_all(nodes: NodeStack, ports: tuple[int, ...], limit: int = 7) -> list[d
         answer = nodes.get(port, f"{PATH}?limit={limit}{f'&cursor={quote(cursor)}' if cursor else ''}")
         assert answer.status_code == 200, answer.text
         page = answer.json(parse_float=Decimal)
-        assert (page["read_model"], page["version"]) == ("balance", 1)
+        assert (page["readModel"], page["version"]) == ("balance", 1)
         assert int(answer.headers["Foldlake-Lag-Ms"]) >= 0
         assert len(page["records"]) == limit or page["next"] is None
         found += page["records"]

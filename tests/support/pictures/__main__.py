@@ -6,15 +6,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 from selenium.webdriver import Chrome
 
 from include.airflow.names import REBUILD_DAG
 from include.rebuild.comparison.report import report_url
+from include.rebuild.stage import report_id
 from include.settings import CHECKOUT
 from tests.support.browser.chromium import chromium
 from tests.support.pictures.airflow_pages import AirflowPages
 from tests.support.pictures.animation import WIDTH, Line, Scene, animation
 from tests.support.pictures.stack import LOOKUP, Clone, Lookups, running_clone
+from tests.support.repetition import repeated
 from tests.support.waiting import wait_until
 
 IMAGES = CHECKOUT / "docs" / "images"
@@ -26,6 +29,7 @@ WRONG_FOLD = "sum(CASE WHEN event_type = 'FundsWithdrawn' THEN -amount ELSE amou
 RIGHT_FOLD = "sum(CASE WHEN event_type = 'FundsWithdrawn' THEN -amount WHEN amount >= 100 THEN round(amount * 1.01, 2) ELSE amount END)"
 TIMEOUT_S = 1800.0
 POLL_S = 1.0
+LOOKUP_PAUSE_S = 0.02
 # Airflow's page polls, and a page's plots are drawn after it has loaded.
 SETTLE_S = 3.0
 
@@ -34,7 +38,9 @@ def main() -> None:
     """Take all pictures."""
     parser = argparse.ArgumentParser(prog="python -m tests.support.pictures", description=__doc__)
     parser.add_argument("--output", type=Path, default=IMAGES, help="the folder of the pictures")
-    parser.add_argument("--stack", type=Path, help="a folder with `clone` and `home` of a demo that runs; default: a new one")
+    parser.add_argument(
+        "--stack", type=Path, help="a folder with `clone` and `home` of a demo that runs; default: a new one"
+    )
     arguments = parser.parse_args()
     with _clone(arguments.stack) as clone:
         take(clone, arguments.output)
@@ -52,7 +58,12 @@ def _clone(folder: Path | None) -> Iterator[Clone]:
 def take(clone: Clone, output: Path) -> None:
     """Change the rule, and write each picture to a folder."""
     clone.withdraw(range(1, 9), "100.00")
-    with chromium(1400, 900) as browser, chromium(WIDTH, 1000) as narrow, Lookups(clone, range(1, 500)) as lookups:
+    lookups = Lookups(clone, range(1, 500))
+    with (
+        chromium(1400, 900) as browser,
+        chromium(WIDTH, 1000) as narrow,
+        repeated(lookups.look_up, LOOKUP_PAUSE_S),
+    ):
         airflow = AirflowPages(browser, clone.settings)
         clone.add_fold(2, WRONG_FOLD)
         airflow.open_form(REASON)
@@ -60,7 +71,7 @@ def take(clone: Clone, output: Path) -> None:
         wrong = _rebuild(clone, {"approve": False, "max_changed_percent": 1.0})
         airflow.open_approval(wrong)
         _photograph(browser, output / "rebuild-thresholds.png")
-        _photograph_report(clone, narrow, wrong, output / "rebuild-changes.png")
+        _photograph_report(clone, narrow, 2, output / "rebuild-changes.png")
         clone.airflow.answer(REBUILD_DAG, wrong, "approve", "Reject")
         _wait_for_end(clone, wrong)
 
@@ -68,8 +79,7 @@ def take(clone: Clone, output: Path) -> None:
         customer = "1"
         before = clone.balance(customer)
         right = _rebuild(clone, {"approve": True})
-        _photograph_report(clone, narrow, right, output / "rebuild-corrected.png")
-        report = _photograph(narrow, output / "scene-report.png")
+        report = _photograph_report(clone, narrow, 3, output / "scene-report.png")
         airflow.open_approval(right)
         airflow.show_approve_button()
         approval = _photograph(browser, output / "scene-approval.png")
@@ -83,17 +93,40 @@ def take(clone: Clone, output: Path) -> None:
         restored = clone.balance(customer)
     asked = f"$ curl '{LOOKUP}?customerId={customer}'"
     scenes = [
-        Scene("Change the rule", [Line("include/read_models/balance/model.py", "note"), Line(""), Line(" folds={"), *_diff(new), Line(" },")]),
+        Scene(
+            "Change the rule",
+            [
+                Line("include/read_models/balance/model.py", "note"),
+                Line(""),
+                Line(" folds={"),
+                *_diff(new),
+                Line(" },"),
+            ],
+        ),
         Scene("See what changes", report),
         Scene("Approve", approval),
-        Scene("Lookups switch", [
-            Line(asked), *_shown(before), Line(""), Line(asked), *_shown(after), Line(""),
-            Line(f"{lookups.answered:,} lookups on two nodes meanwhile, {lookups.failed} failed", "note"),
-        ]),
-        Scene("Roll back", [
-            Line(f"$ ./foldlake {' '.join(command[:3])} \"{command[3]}\""), *(Line(line) for line in printed[-4:]), Line(""),
-            Line(asked), *_shown(restored),
-        ]),
+        Scene(
+            "Lookups switch",
+            [
+                Line(asked),
+                *_shown(before),
+                Line(""),
+                Line(asked),
+                *_shown(after),
+                Line(""),
+                Line(f"{lookups.answered:,} lookups on two nodes meanwhile, {lookups.failed} failed", "note"),
+            ],
+        ),
+        Scene(
+            "Roll back",
+            [
+                Line(f'$ ./foldlake {" ".join(command[:3])} "{command[3]}"'),
+                *(Line(line) for line in printed[-4:]),
+                Line(""),
+                Line(asked),
+                *_shown(restored),
+            ],
+        ),
     ]
     (output / "changed-rule.svg").write_text(animation(scenes), encoding="utf-8")
     report.unlink()
@@ -101,7 +134,10 @@ def take(clone: Clone, output: Path) -> None:
 
 
 def _diff(new: str) -> list[Line]:
-    return [Line(f'     1: {{"amount": "{FIRST_FOLD}"}},'), *(Line(f"+    {part}", "added") for part in _wrapped(new))]
+    return [
+        Line(f'     1: {{"amount": "{FIRST_FOLD}"}},'),
+        *(Line(f"+    {part}", "added") for part in _wrapped(new)),
+    ]
 
 
 def _wrapped(text: str, width: int = 90) -> list[str]:
@@ -113,7 +149,7 @@ def _wrapped(text: str, width: int = 90) -> list[str]:
     return lines
 
 
-def _shown(answer) -> list[Line]:
+def _shown(answer: httpx.Response) -> list[Line]:
     version = answer.headers["foldlake-version"]
     return [Line(f"foldlake-version: {version}", "added"), Line(answer.text.strip(), "strong")]
 
@@ -132,13 +168,16 @@ def _approval(clone: Clone, run_id: str) -> str | None:
 
 def _wait_for_end(clone: Clone, run_id: str) -> None:
     wait_until(
-        lambda: clone.airflow.run_state(REBUILD_DAG, run_id) in ("success", "failed"), "the run ends", TIMEOUT_S, POLL_S
+        lambda: clone.airflow.run_state(REBUILD_DAG, run_id) in ("success", "failed"),
+        "the run ends",
+        TIMEOUT_S,
+        POLL_S,
     )
 
 
-def _photograph_report(clone: Clone, browser: Chrome, run_id: str, path: Path) -> None:
-    browser.get(report_url(clone.node_url(), run_id))
-    _photograph(browser, path)
+def _photograph_report(clone: Clone, browser: Chrome, version: int, path: Path) -> Path:
+    browser.get(report_url(clone.node_url(), report_id(MODEL, version)))
+    return _photograph(browser, path)
 
 
 def _photograph(browser: Chrome, path: Path) -> Path:

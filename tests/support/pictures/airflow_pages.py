@@ -59,7 +59,9 @@ class AirflowPages:
 
     def _button(self, text: str) -> WebElement:
         path = f"//button[normalize-space()={text!r}]"
-        self._wait.until(lambda browser: any(one.is_displayed() for one in browser.find_elements(By.XPATH, path)))
+        self._wait.until(
+            lambda browser: any(one.is_displayed() for one in browser.find_elements(By.XPATH, path))
+        )
         return next(one for one in self._browser.find_elements(By.XPATH, path) if one.is_displayed())
 
     def _show(self, text: str) -> None:

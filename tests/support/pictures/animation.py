@@ -39,7 +39,9 @@ class Scene:
 def animation(scenes: Sequence[Scene]) -> str:
     """Return the SVG. Each scene is shown for SECONDS_PER_SCENE; readers who prefer less motion get the second one only."""
     count = len(scenes)
-    shown = "\n".join(f'<g class="scene s{number}">{_scene(scene)}</g>' for number, scene in enumerate(scenes))
+    shown = "\n".join(
+        f'<g class="scene s{number}">{_scene(scene)}</g>' for number, scene in enumerate(scenes)
+    )
     steps = "\n".join(_step(number, scene.step, count) for number, scene in enumerate(scenes))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}">\n'
@@ -51,12 +53,16 @@ def animation(scenes: Sequence[Scene]) -> str:
 def _timing(count: int) -> str:
     share = 100 / count
     rules = [
-        f"@keyframes scene {{ 0% {{ opacity: 0; }} {FADE}% {{ opacity: 1; }} {share - FADE:.2f}% {{ opacity: 1; }}"
-        f" {share:.2f}% {{ opacity: 0; }} 100% {{ opacity: 0; }} }}",
+        (
+            f"@keyframes scene {{ 0% {{ opacity: 0; }} {FADE}% {{ opacity: 1; }} {share - FADE:.2f}% {{ opacity: 1; }}"
+            f" {share:.2f}% {{ opacity: 0; }} 100% {{ opacity: 0; }} }}"
+        ),
         f".scene, .current {{ opacity: 0; animation: scene {count * SECONDS_PER_SCENE}s infinite; }}",
     ]
     rules += [f".s{number} {{ animation-delay: {number * SECONDS_PER_SCENE}s; }}" for number in range(count)]
-    rules.append("@media (prefers-reduced-motion: reduce) { .scene, .current { animation: none; } .s1 { opacity: 1; } }")
+    rules.append(
+        "@media (prefers-reduced-motion: reduce) { .scene, .current { animation: none; } .s1 { opacity: 1; } }"
+    )
     return "\n".join(rules)
 
 

@@ -1,5 +1,6 @@
 """A fresh clone with a stack of its own, in which a rule of the demo changes."""
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -7,7 +8,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread
 
 import httpx
 
@@ -16,7 +16,6 @@ from include.settings import CHECKOUT, Settings
 
 MODEL = Path("include/read_models/balance/model.py")
 LOOKUP = "/api/customers.getBalance"
-LOOKUP_PAUSE_S = 0.02
 
 
 class Clone:
@@ -39,7 +38,9 @@ class Clone:
     def foldlake(self, *arguments: str) -> str:
         """Run a command of the clone, and return what it prints; raises CalledProcessError."""
         command = [str(self.folder / "foldlake"), *arguments]
-        done = subprocess.run(command, env=self._environment, cwd=self.folder, check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            command, env=self._environment, cwd=self.folder, check=True, capture_output=True, text=True
+        )
         return done.stdout
 
     def add_fold(self, revision: int, amount: str) -> str:
@@ -61,7 +62,9 @@ class Clone:
         """Withdraw an amount from each of these customers' balances."""
         for number in customers:
             body = {"customerId": str(number), "amount": amount}
-            httpx.post(f"{self.node_url()}/api/balance.withdrawFunds", json=body, timeout=30).raise_for_status()
+            httpx.post(
+                f"{self.node_url()}/api/balance.withdrawFunds", json=body, timeout=30
+            ).raise_for_status()
 
     def balance(self, customer: str) -> httpx.Response:
         """Look up a balance on the second node."""
@@ -84,7 +87,7 @@ def running_clone() -> Iterator[Clone]:
 
 
 class Lookups:
-    """Looks balances up on every node, one after the other, until it is stopped.
+    """Looks balances up on both nodes by turns.
 
     answered, failed: the number of answers with status 200, and of all others.
     """
@@ -92,28 +95,18 @@ class Lookups:
     def __init__(self, clone: Clone, customers: range) -> None:
         self.answered = 0
         self.failed = 0
-        self._paths = [
-            f"{clone.node_url(node)}{LOOKUP}?customerId={customer}" for customer in customers for node in (1, 2)
-        ]
-        self._stop = Event()
-        self._thread = Thread(target=self._run, daemon=True)
+        self._client = httpx.Client(timeout=30)
+        self._urls = itertools.cycle(
+            f"{clone.node_url(node)}{LOOKUP}?customerId={customer}"
+            for customer in customers
+            for node in (1, 2)
+        )
 
-    def __enter__(self) -> "Lookups":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        with httpx.Client(timeout=30) as client:
-            number = 0
-            while not self._stop.wait(LOOKUP_PAUSE_S):
-                try:
-                    is_ok = client.get(self._paths[number % len(self._paths)]).status_code == httpx.codes.OK
-                except httpx.HTTPError:
-                    is_ok = False
-                self.answered += is_ok
-                self.failed += not is_ok
-                number += 1
+    def look_up(self) -> None:
+        """Look up the next balance."""
+        try:
+            is_ok = self._client.get(next(self._urls)).status_code == httpx.codes.OK
+        except httpx.HTTPError:
+            is_ok = False
+        self.answered += is_ok
+        self.failed += not is_ok

@@ -84,7 +84,9 @@ class Readers:
         return response if response.is_success else f"{url}: {response.status_code} {response.text}"
 
     def _check(self, answer: dict[str, object], newest: dict[tuple[str, int], int]) -> None:
-        version, count = int(str(answer["version"])), int(str(answer["event_count"]))
+        # A node of the previous release has the old name.
+        count = int(str(answer["eventCount"] if "eventCount" in answer else answer["event_count"]))
+        version = int(str(answer["version"]))
         key_in_version = (str(answer["key"]), version)
         self.versions[version] += 1
         if count < newest.get(key_in_version, 0):

@@ -29,8 +29,9 @@ DEADLINE_S = 60.0
 ITERATIONS = 4096
 MODULES = "org.apache.kafka.common.security"
 LISTENER = "listener.name.clients"
+Resource = tuple[ResourceType, str, ResourcePatternType, tuple[str, ...]]
 # The rights that docs/how-to/own-servers.md lists, which include Describe, and no others: resource, name, whether that is a prefix, operations.
-RIGHTS = (
+RIGHTS: tuple[Resource, ...] = (
     (
         ResourceType.TOPIC,
         "*",
@@ -97,14 +98,15 @@ class SecuredBroker:
             for future in self.admin.alter_user_scram_credentials([change]).values():
                 future.result(DEADLINE_S)
 
-    def grant(self, name: str) -> None:
-        """Grant a user the rights that Foldlake needs."""
+    def grant(self, name: str, *, without: tuple[ResourceType, str] | None = None) -> None:
+        """Grant a user the rights that Foldlake needs, except for an operation on a resource."""
         bindings = [
             AclBinding(
                 kind, of, pattern, f"User:{name}", "*", AclOperation[operation], AclPermissionType.ALLOW
             )
             for kind, of, pattern, operations in RIGHTS
             for operation in operations
+            if (kind, operation) != without
         ]
         for future in self.admin.create_acls(bindings).values():
             future.result(DEADLINE_S)

@@ -44,9 +44,18 @@ def test_certificates_are_created_for_the_embedded_nodes_and_further_ones(home: 
     assert "node-3.example" in created
     assert "node-3.example" in output()
     assert "ca.pem" not in output("renew")
+    assert "Nothing to create" in output("create", "--node", "node-3=node-3.example")
 
 
-@pytest.mark.parametrize("node", ["node-3", "../x=a.example", "=a.example", "node-3=a b", "node-3="])
+def test_a_node_may_have_the_hosts_of_a_whole_service(home: Path) -> None:
+    output("create", "--node", "nodes=*.foldlake-nodes.shop.svc")
+
+    assert {one.name: one.hosts for one in certificates_of(home)}["nodes"] == ("*.foldlake-nodes.shop.svc",)
+
+
+@pytest.mark.parametrize(
+    "node", ["node-3", "../x=a.example", "=a.example", "node-3=a b", "node-3=", "node-3=*.", "node-3=a.*.b"]
+)
 @pytest.mark.usefixtures("home")
 def test_a_node_has_a_name_and_a_host(node: str) -> None:
     with pytest.raises(SettingsError, match="write the name of the node"):

@@ -45,7 +45,7 @@ def test_status_names_a_rejected_change(tmp_path: Path) -> None:
     document = json.loads(CliRunner().invoke(app, ["status", "--json"]).output)
 
     assert "a fold has changed" in text
-    assert document["rejected_change"] == f"{report.at}: a fold has changed"
+    assert document["rejectedChange"] == f"{report.at}: a fold has changed"
 
 
 def test_a_supervisor_of_this_home_is_not_missing(tmp_path: Path) -> None:

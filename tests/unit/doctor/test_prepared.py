@@ -6,17 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from include.nodes.peer_tls import certificate_path
 from include.settings import Settings
 from stack.doctor import prepared
 from stack.doctor.finding import Finding, State
 from stack.doctor.prepared import (
     check_airflow,
+    check_certificates,
     check_kafka,
     check_redis,
     check_schema_registry,
     check_servers,
     check_spark_master,
 )
+from tests.support.http.tls_server import NODE, expired, made
 from tests.support.redis.redis_process import redis_process
 from tests.support.temporary_stack import free_ports
 
@@ -76,3 +79,24 @@ def test_one_of_several_spark_masters_is_enough(listening: int) -> None:
     assert found.state is State.OK
     assert down.state is State.PROBLEM
     assert "FOLDLAKE_STREAM_MASTER" in down.action
+
+
+def test_a_certificate_that_has_ended_is_a_problem_only_where_it_is_used(tmp_path: Path) -> None:
+    settings = Settings.of(home=made(tmp_path), auth="keys")
+    (good,) = check_certificates(settings)
+    expired(tmp_path, NODE)
+    (ended,) = check_certificates(settings)
+
+    assert (good.check, good.state) == ("certificates", State.OK)
+    assert (ended.check, ended.state) == (f"certificate {NODE}", State.PROBLEM)
+    assert "./foldlake certificates renew" in ended.action
+    assert list(check_certificates(settings.changed(auth="none"))) == []
+
+
+def test_a_file_that_is_no_certificate_is_a_problem(tmp_path: Path) -> None:
+    certificate_path(made(tmp_path), NODE).write_text("no certificate")
+
+    (finding,) = check_certificates(Settings.of(home=tmp_path, auth="keys"))
+
+    assert finding.state is State.PROBLEM
+    assert "cannot be read" in finding.found

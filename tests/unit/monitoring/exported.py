@@ -3,13 +3,14 @@
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from prometheus_client import REGISTRY, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from include.nodes.certificates import Certificate
 from include.nodes.partition_report import PartitionReport
 from include.position import Offsets
 from include.quality.newest_checks import NewestCheck
@@ -144,6 +145,7 @@ class System:
     commands: Mapping[str, int] = field(default_factory=lambda: {"accepted": 60, "invalid-command": 5})
     lookup_s: float = 0.001
     disk_free: float = 0.5
+    certificate_days: float = 365.0
 
     def gauges(self) -> dict[Key, float]:
         """Return each series that does not count, with its value; `up` included."""
@@ -179,7 +181,11 @@ class System:
             events_behind=0,
         )
         is_ready = not readiness(state, NodeSettings()).not_ready
-        return node_exposition(NodeReading(state, is_ready, [report], self.verified, self.checks, Path()))
+        ends = datetime.now(UTC) + timedelta(days=self.certificate_days)
+        certificate = Certificate("node-1", Path("node-1.pem"), "CN=node-1", (), ends)
+        return node_exposition(
+            NodeReading(state, is_ready, [report], self.verified, self.checks, Path(), [certificate])
+        )
 
     def counters(self) -> dict[Key, float]:
         """Return each series that counts, with its increase a minute."""

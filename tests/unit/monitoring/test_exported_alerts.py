@@ -73,6 +73,11 @@ PROBLEMS: Mapping[str, tuple[Callable[[], System], set[str]]] = {
         {"StoreNotWritable"},
     ),
     "the disk is almost full": (lambda: System(disk_free=0.08), {"DiskAlmostFull"}),
+    "a certificate ends soon": (lambda: System(certificate_days=13.0), {"CertificateEndsSoon"}),
+    "a certificate has ended": (
+        lambda: System(certificate_days=-1.0),
+        {"CertificateEndsSoon", "CertificateEnds"},
+    ),
     "a foreign record is in the changelog": (
         lambda: System(state=node_state(replace(LIVE, bad_records=1))),
         {"BadChangelogRecords"},

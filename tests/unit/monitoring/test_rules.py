@@ -97,7 +97,8 @@ def test_a_section_has_meaning_checks_and_actions(name: str) -> None:
 @needs_promtool
 def test_prometheus_accepts_rules_and_configuration() -> None:
     promtool("check", "rules", RULES)
-    promtool("check", "config", MONITORING / "prometheus.yml")
+    # Without the file of the API key, which is in a container.
+    promtool("check", "config", "--syntax-only", MONITORING / "prometheus.yml")
 
 
 FILES = sorted((Path(__file__).parent / "alerts").glob("*.yaml"))

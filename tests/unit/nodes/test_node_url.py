@@ -3,13 +3,13 @@
 import pytest
 
 from include.errors import SettingsError
+from include.nodes.local_nodes import local_node_urls
 from include.nodes.node_url import (
     HostList,
     NodeUrl,
     PeerRule,
     is_loopback,
     is_unspecified,
-    local_node_urls,
     normal_host,
     reachable_url,
 )

@@ -19,6 +19,16 @@
 {{- if and $values.ingress.enabled (not $values.ingress.host) -}}
 {{- fail "ingress.host is empty: name the host of the ingress, or set ingress.enabled to false" -}}
 {{- end -}}
+{{- if eq (include "foldlake.auth" .) "none" -}}
+{{- if not (hasKey $values.settings "FOLDLAKE_ALLOW_OPEN") -}}
+{{- fail "settings.FOLDLAKE_AUTH is none: every client that reaches a node may read and write. Remove it, or set settings.FOLDLAKE_ALLOW_OPEN to \"yes\" (docs/security.md)" -}}
+{{- end -}}
+{{- else if not $values.nodeCertificates.existingSecret -}}
+{{- fail "nodeCertificates.existingSecret is empty: create the certificates of nodes and jobs, and name their Secret (docs/kubernetes.md)" -}}
+{{- end -}}
+{{- if and $values.serviceMonitor.enabled (ne (include "foldlake.auth" .) "none") (not $values.serviceMonitor.apiKey) -}}
+{{- fail "serviceMonitor.apiKey is empty: name the Secret with an API key with which Prometheus reads the metrics, as {name: foldlake-prometheus, key: secret}" -}}
+{{- end -}}
 {{- $known := .Files.Get "files/settings.yaml" | fromYaml -}}
 {{- range $name, $value := $values.settings -}}
 {{- with get $known.refused $name -}}

@@ -63,6 +63,53 @@ labels:
 {{- end -}}
 {{- end }}
 
+{{/* How callers are authenticated: the setting FOLDLAKE_AUTH. */}}
+{{- define "foldlake.auth" -}}
+{{ default "keys" (get .Values.settings "FOLDLAKE_AUTH") }}
+{{- end }}
+
+{{/* The scheme of the nodes' URLs for callers. */}}
+{{- define "foldlake.scheme" -}}
+{{ ternary "https" "http" (ne .Values.callerCertificate.existingSecret "") }}
+{{- end }}
+
+{{/* The variables with the certificates of a container; takes (list root isNode). Empty if there are none. */}}
+{{- define "foldlake.certificateVariables" -}}
+{{- $root := index . 0 -}}
+{{- $name := ternary "nodes" "jobs" (index . 1) -}}
+{{- if ne (include "foldlake.auth" $root) "none" -}}
+- {name: FOLDLAKE_NODE_TLS_CA_FILE, value: /run/foldlake-peers/ca.pem}
+- {name: FOLDLAKE_NODE_TLS_CERT_FILE, value: /run/foldlake-peers/{{ $name }}.pem}
+- {name: FOLDLAKE_NODE_TLS_KEY_FILE, value: /run/foldlake-peers/{{ $name }}-key.pem}
+{{- end }}
+{{- if and (index . 1) $root.Values.callerCertificate.existingSecret }}
+- {name: FOLDLAKE_TLS_CERT_FILE, value: /run/foldlake-callers/tls.crt}
+- {name: FOLDLAKE_TLS_KEY_FILE, value: /run/foldlake-callers/tls.key}
+{{- end }}
+{{- end }}
+
+{{/* The volumes of these certificates: nodes get only theirs, jobs only that of jobs. */}}
+{{- define "foldlake.certificateVolumes" -}}
+{{- $root := index . 0 -}}
+{{- $name := ternary "nodes" "jobs" (index . 1) -}}
+{{- if ne (include "foldlake.auth" $root) "none" -}}
+- name: node-certificates
+  secret:
+    secretName: {{ $root.Values.nodeCertificates.existingSecret }}
+    defaultMode: 0440
+    items:
+      {{- range list "ca.pem" (printf "%s.pem" $name) (printf "%s-key.pem" $name) }}
+      - {key: {{ . }}, path: {{ . }}}
+      {{- end }}
+{{- end }}
+{{- if and (index . 1) $root.Values.callerCertificate.existingSecret }}
+- name: caller-certificate
+  secret:
+    secretName: {{ $root.Values.callerCertificate.existingSecret }}
+    defaultMode: 0440
+{{- end }}
+{{- end }}
+
 {{/* What all containers have; takes (list root isNode). */}}
 {{- define "foldlake.container" -}}
 {{- $root := index . 0 -}}
@@ -76,6 +123,12 @@ volumeMounts:
   - {name: tmp, mountPath: /tmp}
 {{- if include "foldlake.secretVolume" . }}
   - {name: secrets, mountPath: /run/foldlake, readOnly: true}
+{{- end }}
+{{- if ne (include "foldlake.auth" $root) "none" }}
+  - {name: node-certificates, mountPath: /run/foldlake-peers, readOnly: true}
+{{- end }}
+{{- if and (index . 1) $root.Values.callerCertificate.existingSecret }}
+  - {name: caller-certificate, mountPath: /run/foldlake-callers, readOnly: true}
 {{- end }}
 {{- if $root.Values.readModels.volume }}
   - {name: read-models, mountPath: /opt/read-models, readOnly: true}
@@ -96,6 +149,9 @@ volumeMounts:
 - name: tmp
   emptyDir: {}
 {{- with include "foldlake.secretVolume" . }}
+{{ . }}
+{{- end }}
+{{- with include "foldlake.certificateVolumes" . | trim }}
 {{ . }}
 {{- end }}
 {{- with $root.Values.readModels.volume }}

@@ -14,6 +14,7 @@ from include.kafka.avro.avro_types import avro_type
 from include.kafka.avro.schema_resolution import with_reader_names
 from include.kafka.schema_registry import JOB_PATIENCE_S, SchemaRegistry
 from include.kafka.wire_format import HEADER_BYTES, MAGIC
+from include.nodes.field_names import FieldNames, renamed
 from include.position import POSITION_COLUMNS
 from include.quality.check import QualityError
 from include.replay.avro.avro_columns import Column, NoColumnError, column_of
@@ -68,7 +69,7 @@ class StateRecords:
         """Return records as rows of a replica, as a node answers with them in JSON."""
         rows = []
         for text in texts:
-            record = json.loads(text, parse_float=Decimal)
+            record = renamed(json.loads(text, parse_float=Decimal), FieldNames.SNAKE)
             fields = {**record["state"], **{name: record[name] for name in POSITION_COLUMNS}}
             values = {field.name: typed_value(fields.get(field.name), field.type) for field in self.fields}
             rows.append({PLACE: place, KEY_COLUMN: record["key"], **values})

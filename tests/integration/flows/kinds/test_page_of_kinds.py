@@ -12,6 +12,7 @@ from threading import Thread
 import pytest
 from selenium.webdriver import Chrome
 
+from include.nodes.field_names import FieldNames, renamed
 from include.status.flow_status import FlowKind, FlowStatus, StreamStatus
 from include.stream.query_reports import Phase, QueryReport
 from query_api.http.status.status_routes import FILES
@@ -62,7 +63,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 
 
 def rows(page: Chrome, *flows: FlowStatus) -> Sequence[Sequence[str]]:
-    document = json.loads(json.dumps(StreamStatus(flows).to_json())) | {"pace": "latency"}
+    status = json.loads(json.dumps(StreamStatus(flows).to_json())) | {"pace": "latency"}
+    document = renamed(status, FieldNames.CAMEL)
     found: Sequence[Sequence[str]] = page.execute_script(RENDERED, document)
     return found
 

@@ -28,11 +28,11 @@ def server() -> Iterator[PlayedServer]:
         yield server
 
 
-def shown(server: PlayedServer) -> dict[str, dict[str, Any]]:
+def shown(server: PlayedServer) -> dict[str, services.ServiceEntry]:
     url = server.url.replace("//", "//me:secret@")
     nothing: Any = None
     view = View(Settings.of(schema_registry_url=url, airflow_url=url), nothing, nothing)
-    return {service["service"]: service for service in services.read_services(view)}
+    return {service.service: service for service in services.read_services(view)}
 
 
 def test_servers_that_answer_are_up_and_shown_without_their_passwords(server: PlayedServer) -> None:
@@ -42,9 +42,9 @@ def test_servers_that_answer_are_up_and_shown_without_their_passwords(server: Pl
 
     found = shown(server)
 
-    assert found["Schema registry"]["is_up"]
-    assert found["Airflow"]["is_up"]
-    assert {found[name]["url"] for name in ("Schema registry", "Airflow")} == {server.url}
+    assert found["Schema registry"].is_up
+    assert found["Airflow"].is_up
+    assert {found[name].url for name in ("Schema registry", "Airflow")} == {server.url}
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,6 @@ def test_server_that_does_not_serve_the_node_is_named_with_its_setting(
 
     found = shown(server)
 
-    assert registry in found["Schema registry"]["detail"]
-    assert airflow in found["Airflow"]["detail"]
+    assert registry in found["Schema registry"].detail
+    assert airflow in found["Airflow"].detail
     assert not any("secret" in str(service) for service in found.values())

@@ -8,6 +8,7 @@ import pytest
 
 from include.access.api_key import create_key
 from include.access.caller import Scope
+from tests.support.waiting import wait_until
 from tests.unit.query_api.http.access.guarded import (
     BODY,
     JSON,
@@ -99,6 +100,32 @@ def test_a_key_ends_when_it_expires_or_is_revoked(guarded: Guarded) -> None:
 
     assert "has been revoked" in guarded.get(LOOKUP, ended, QUERY).text
     assert "has expired" in guarded.get(LOOKUP, expired, QUERY).text
+
+
+def test_an_allowed_lookup_allows_no_other_request(guarded: Guarded) -> None:
+    secret, other = guarded.secret(READ, frozenset({"parcels"})), guarded.secret(READ, OTHER)
+
+    for _ in range(2):
+        assert guarded.get(LOOKUP, secret, QUERY).text == ANSWER
+        assert guarded.get(LOOKUP, other, QUERY).status_code == 403
+        assert guarded.get(LOOKUP, f"{secret} x", QUERY).status_code == 401
+        assert guarded.get("/api/status", secret).status_code == 403
+        for header in ({"Foldlake-Hop": "any"}, {"Host": "attacker.example"}, {"Origin": "http://a.example"}):
+            answer = guarded.client.get(LOOKUP, query_string=QUERY, headers=bearer(secret) | header)
+            assert answer.status_code == 403
+        assert guarded.client.post(LOOKUP, query_string=QUERY, headers=bearer(secret)).status_code == 405
+
+
+def test_a_lookup_that_was_allowed_ends_with_its_key(guarded: Guarded) -> None:
+    secret = guarded.secret(READ, expires_in_s=0.5)
+    ended = guarded.secret(READ)
+    for _ in range(2):
+        assert guarded.get(LOOKUP, ended, QUERY).status_code == 200
+    wait_until(lambda: guarded.get(LOOKUP, secret, QUERY).status_code == 401, "the key has expired", 30)
+
+    guarded.revoke(ended)
+
+    assert guarded.get(LOOKUP, ended, QUERY).status_code == 401
 
 
 def test_a_node_that_knows_no_keys_yet_says_so(tmp_path: Path) -> None:

@@ -4,8 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from query_api import shared_file
 from query_api.http.access import lasting_body
 from query_api.http.access.lasting_body import LastingBody
+from query_api.http.changes import change_stream
 
 
 class Parts:
@@ -40,3 +42,10 @@ def test_a_short_body_is_complete_and_needs_no_close() -> None:
 
     assert list(body) == [b"a", b"b"]
     body.close()
+
+
+def test_a_stream_without_changes_ends_within_a_second_of_the_revocation() -> None:
+    # Until the stream has something to send, twice if the first time comes too early, and until the worker sees the changed keys.
+    latest_s = change_stream.CHECK_S + min(lasting_body.CHECK_S, change_stream.CHECK_S) + shared_file.CHECK_S
+
+    assert latest_s < 0.9

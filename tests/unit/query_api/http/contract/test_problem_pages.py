@@ -6,7 +6,7 @@ import pytest
 
 from query_api.http.contract.contract_routes import marked_up
 from query_api.http.problem_kinds import KINDS, is_kind, kind_of, page_of
-from query_api.http.problems import ProblemError, busy_problem, http_problem
+from query_api.http.problems import ProblemError, busy_problem, http_problem, problem_reply
 from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
 from query_api.lookup.lookup_results import FailureReason
 from tests.unit.query_api.http.stops import StopsNode, stops_settings
@@ -101,10 +101,20 @@ def test_every_status_of_http_is_a_problem(status: int, slug: str) -> None:
     assert (found, json.loads(body)["type"]) == (status, f"urn:foldlake:problem:{slug}")
 
 
-@pytest.mark.parametrize(("total", "status"), [(1, 503), (4, 429)])
-def test_a_caller_without_a_slot_learns_whose_limit_it_is(total: int, status: int) -> None:
+@pytest.mark.parametrize(("total", "whose"), [(1, "1 requests are"), (4, "1 requests of this client are")])
+def test_a_caller_without_a_slot_learns_whose_limit_it_is(total: int, whose: str) -> None:
     slots = ClientSlots(total, 0.25)
     with slots.slot("a"), pytest.raises(NoFreeSlotError) as refused, slots.slot("a"):
         pass
 
-    assert busy_problem(refused.value, "too-many-commands", 2).status == status
+    status, headers, body = problem_reply(busy_problem(refused.value, "too-many-commands", 2))
+    assert (status, dict(headers)["Retry-After"]) == (429, "2")
+    assert json.loads(body)["detail"].startswith(whose)
+
+
+def test_every_refusal_by_a_limit_has_status_429() -> None:
+    found = {kind.slug: kind.statuses for kind in KINDS if "too-many-" in kind.slug or "rate" in kind.slug}
+
+    assert found.pop("too-many-keys") == (400,), "the size of the request, not how many there are"
+    assert len(found) == 4
+    assert set(found.values()) == {(429,)}

@@ -15,7 +15,7 @@ from include.position import Position
 from include.settings import Settings
 from query_api.changes.key_change import ChangeEvent, ChangeKind, KeyState
 from query_api.http.changes.events import change_frame
-from query_api.http.json_text import dumps, raw_json, with_text_decimals
+from query_api.http.json_text import RecordForm, dumps, raw_json, with_text_decimals
 from query_api.lookup import lookups
 from tests.unit.query_api.http.parcels import Node, parcels_settings
 from tests.unit.query_api.http.stops import Answer, StopsNode, other_node, stops_settings, window_keys
@@ -134,7 +134,7 @@ def test_streams_of_both_forms_share_a_change() -> None:
     change = ChangeEvent(0, 7, b"a", record, 1, None, KeyState(1, is_removed=False, point=None))
 
     frames = [
-        change_frame(change, ChangeKind.CHANGED, text_decimals=text_decimals)
+        change_frame(change, ChangeKind.CHANGED, RecordForm(text_decimals))
         for text_decimals in (False, True, False, True)
     ]
 

@@ -113,7 +113,7 @@ def test_a_program_gets_the_explanation_once_the_job_has_ended(client: FlaskClie
         202,
         {
             "status": "queued",
-            "running_for_s": None,
+            "runningForS": None,
             "detail": "The log is being read: ask again until the status is 200.",
         },
     )
@@ -125,7 +125,7 @@ def test_a_program_gets_the_explanation_once_the_job_has_ended(client: FlaskClie
     # Exact: numbers keep their scale.
     assert '"state":{"amount":10.50}' in text
     document = json.loads(text)
-    assert document["hidden_events"] == 999
+    assert document["hiddenEvents"] == 999
     assert [event["number"] for event in document["events"]] == [1, 2, 1_002]
     assert [(request.key, request.version) for request in job.requests] == [("a/b", None)]
 
