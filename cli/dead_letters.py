@@ -31,7 +31,7 @@ def run(
     """List the newest dead letters: source records that could not be decoded.
 
     Each line shows time, reason, source partition and offset, and the start of key and value. If key or value is too large for the
-    dead-letter topic, its digest is shown. docs/operations.md lists a remedy for each reason.
+    dead-letter topic, its digest is shown. docs/how-to/dead-letters.md lists a remedy for each reason.
 
     Examples:
       ./foldlake dead-letters

@@ -13,7 +13,7 @@ CHECK_LOGIN = (
     "Hint: check FOLDLAKE_KAFKA_SECURITY_PROTOCOL, FOLDLAKE_KAFKA_SASL_MECHANISM, FOLDLAKE_KAFKA_SASL_USERNAME, "
     "FOLDLAKE_KAFKA_SASL_PASSWORD and FOLDLAKE_KAFKA_SSL_CA_FILE, and the user at the brokers."
 )
-CHECK_RIGHTS = "Hint: grant Foldlake's user the rights that docs/operations.md lists."
+CHECK_RIGHTS = "Hint: grant Foldlake's user the rights that docs/how-to/own-servers.md lists."
 # In the text of each error of a broker about a missing right.
 UNAUTHORIZED = "uthorization failed"
 

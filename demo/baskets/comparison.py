@@ -97,5 +97,5 @@ def _account(client: httpx.Client, household: str) -> tuple[Account | None, str]
     # Decimals are parsed from the text: amounts never pass through a float.
     amount = json.loads(balance.text, parse_float=Decimal)["amount"]
     state = json.loads(record.text, parse_float=Decimal)
-    account = Account(amount=Decimal(amount), event_count=int(state["event_count"]))
-    return account, f"{amount} from {state['event_count']} events"
+    account = Account(amount=Decimal(amount), event_count=int(state["eventCount"]))
+    return account, f"{amount} from {state['eventCount']} events"

@@ -29,7 +29,7 @@ from stack.provisioning.requirements import (
 
 LESS_MEMORY = (
     "To need less, set FOLDLAKE_STREAM_STANDBY=off and FOLDLAKE_LAKE_KEEP_SESSION_S=0, or use servers on other machines "
-    "(docs/operations.md, On your own servers)."
+    "(docs/how-to/own-servers.md)."
 )
 # A full disk stops the broker. The demo's data takes less than a tenth of the second.
 HOME_PROBLEM_GB, HOME_WARNING_GB = 0.5, 2.0

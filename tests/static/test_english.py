@@ -11,11 +11,9 @@ from tests.support.documentation.english import LONG_SHARE, TOO_LONG, findings, 
 BUDGETS = {
     "README.md": 4,
     "docs/architecture.md": 1,
-    "docs/docker.md": 2,
     "docs/guarantees.md": 23,
     "docs/how-to/new-kind.md": 2,
     "docs/how-to/upgrade.md": 1,
-    "docs/kubernetes.md": 2,
     "docs/orders.md": 1,
     "docs/packages.md": 1,
 }

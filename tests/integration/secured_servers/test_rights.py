@@ -1,4 +1,4 @@
-"""Each right that docs/operations.md lists is needed: without it, a part of Foldlake fails, and with all of them it works."""
+"""Each right that docs/how-to/own-servers.md lists is needed: without it, a part of Foldlake fails, and with all of them it works."""
 
 import uuid
 from collections.abc import Callable

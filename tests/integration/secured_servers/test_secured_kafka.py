@@ -143,7 +143,9 @@ def test_a_missing_right_is_an_error_that_says_where_the_rights_are_listed(secur
     secured.broker.add_user("nobody", "unknown")
     settings = secured.settings.changed(kafka_sasl_username="nobody", kafka_sasl_password="unknown")  # noqa: S106
 
-    with pytest.raises(KafkaUnavailableError, match=r"authorization failed.*grant .* docs/operations\.md"):
+    with pytest.raises(
+        KafkaUnavailableError, match=r"authorization failed.*grant .* docs/how-to/own-servers\.md"
+    ):
         partition_count(admin_client(settings.kafka_connection), BALANCE.source_topic)
 
 

@@ -36,10 +36,10 @@ class Clone:
         return f"http://127.0.0.1:{self.settings.query_ports[number - 1]}"
 
     def foldlake(self, *arguments: str) -> str:
-        """Run a command of the clone, and return what it prints; raises CalledProcessError."""
+        """Run a command of the clone, and return its output; its errors are printed. Raises CalledProcessError."""
         command = [str(self.folder / "foldlake"), *arguments]
         done = subprocess.run(
-            command, env=self._environment, cwd=self.folder, check=True, capture_output=True, text=True
+            command, env=self._environment, cwd=self.folder, check=True, stdout=subprocess.PIPE, text=True
         )
         return done.stdout
 

@@ -30,7 +30,7 @@ ITERATIONS = 4096
 MODULES = "org.apache.kafka.common.security"
 LISTENER = "listener.name.clients"
 Resource = tuple[ResourceType, str, ResourcePatternType, tuple[str, ...]]
-# The rights that docs/operations.md lists, which include Describe, and no others: resource, name, whether that is a prefix, operations.
+# The rights that docs/how-to/own-servers.md lists, which include Describe, and no others: resource, name, whether that is a prefix, operations.
 RIGHTS: tuple[Resource, ...] = (
     (
         ResourceType.TOPIC,

@@ -225,7 +225,7 @@ def test_an_error_says_that_the_brokers_refuse_the_client(monkeypatch: pytest.Mo
     monkeypatch.setattr("include.errors._NewestRefusal.text", "")
     assert str(KafkaUnavailableError("Timed out")) == "Timed out"
     assert str(KafkaUnavailableError("Broker: Topic authorization failed")).endswith(
-        "grant Foldlake's user the rights that docs/operations.md lists."
+        "grant Foldlake's user the rights that docs/how-to/own-servers.md lists."
     )
 
     note_refusal(KafkaError(KafkaError._AUTHENTICATION, "invalid credentials"))

@@ -9,9 +9,14 @@ from include.declarations.kinds.endpoint import MAX_RECORDS
 from include.rebuild import promotion
 from include.settings import CHECKOUT, Settings, settings_environment
 from include.spark.stream_config import stream_task_slots
+from include.stream import folded_offsets
+from spark_jobs.folding.decode import Reason
 
 README = CHECKOUT / "README.md"
-PAGES = [README, *sorted((CHECKOUT / "docs").glob("*.md"))]
+PAGES = [
+    README,
+    *sorted(page for folder in ("docs", "docs/how-to") for page in (CHECKOUT / folder).glob("*.md")),
+]
 IMAGES = CHECKOUT / "docs" / "images"
 DEFAULTS = Settings.of()
 # `FOLDLAKE_NODE_MAX_AGE_S` (60 s)
@@ -27,11 +32,11 @@ SENTENCES = {
     "docs/architecture.md": [f"folds up to {COMMIT_S} s of events again"],
     "docs/lake.md": [f"brings it up to date every {COMPACTION_MIN} minutes"],
     "docs/operations.md": [
-        f"it is reported {COMMIT_S} s after the commit that it should have made",
-        f"(1 + 2) * 8 + 4 = {stream_task_slots(DEFAULTS)}.",
-        f"| {DAYS['airflow_h']} days; in any case runs",
-        f"| {DAYS['reports_h']} days | `FOLDLAKE_RETENTION_REPORTS_H` |",
+        f"is reported {folded_offsets.COMMIT_S:.0f} s after the commit that it should have made",
+        f"for {DAYS['airflow_h']} days (`FOLDLAKE_RETENTION_AIRFLOW_H`)",
+        f"for {DAYS['reports_h']} days (`FOLDLAKE_RETENTION_REPORTS_H`)",
     ],
+    "docs/how-to/sizing.md": [f"(1 + 2) * 8 + 4 = {stream_task_slots(DEFAULTS)}."],
     "docs/rebuild.md": [
         f"The gate waits for {promotion.GATE_TIMEOUT_S:.0f} seconds ({promotion.TOPIC_GATE_TIMEOUT_S:.0f} in a",
     ],
@@ -60,6 +65,17 @@ def test_a_value_behind_a_setting_is_its_default() -> None:
 )
 def test_a_page_states_the_value_of_the_code(page: str, sentence: str) -> None:
     assert sentence in " ".join((CHECKOUT / page).read_text(encoding="utf-8").split())
+
+
+def test_every_reason_of_a_dead_letter_has_a_remedy() -> None:
+    page = (CHECKOUT / "docs" / "how-to" / "dead-letters.md").read_text(encoding="utf-8")
+    listed = {
+        name
+        for cell in re.findall(r"^\| (`.+?) \|", page, re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", cell)
+    }
+
+    assert listed == set(Reason)
 
 
 def test_the_rule_in_the_readme_is_that_of_its_module() -> None:
