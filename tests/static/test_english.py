@@ -7,17 +7,6 @@ import pytest
 from include.settings import CHECKOUT
 from tests.support.documentation.english import LONG_SHARE, TOO_LONG, findings, pages, sentences
 
-# How many findings a page may have that is not rewritten yet. A number can only fall; without a number, the rules hold.
-BUDGETS = {
-    "README.md": 4,
-    "docs/architecture.md": 1,
-    "docs/guarantees.md": 23,
-    "docs/how-to/new-kind.md": 2,
-    "docs/how-to/upgrade.md": 1,
-    "docs/orders.md": 1,
-    "docs/packages.md": 1,
-}
-
 
 def name_of(page: Path) -> str:
     return page.relative_to(CHECKOUT).as_posix()
@@ -28,15 +17,8 @@ def test_a_page_is_in_plain_english(page: Path) -> None:
     found = findings(page)
     printed = "\n".join(("Write these anew:", *found))
 
-    if name_of(page) in BUDGETS:
-        assert len(found) <= BUDGETS[name_of(page)], printed
-        return
     assert findings(page, longest=TOO_LONG) == [], printed
     assert len(found) <= LONG_SHARE * len(list(sentences(page.read_text(encoding="utf-8")))), printed
-
-
-def test_every_page_with_a_budget_exists() -> None:
-    assert BUDGETS.keys() <= {name_of(page) for page in pages()}
 
 
 def test_code_cells_and_items_are_not_one_sentence() -> None:
