@@ -1,4 +1,4 @@
-"""Takes the pictures: changes a rule of the demo in a clone, wrongly and then rightly, and photographs each step."""
+"""Takes the pictures: changes a rule of the demo in a clone, rightly and then wrongly, and photographs each step."""
 
 import argparse
 import time
@@ -22,6 +22,8 @@ from tests.support.waiting import wait_until
 
 IMAGES = CHECKOUT / "docs" / "images"
 MODEL = "balance"
+CUSTOMER = "1"
+ROLLBACK = ("rollback", MODEL, "--reason", "the bonus is cancelled")
 REASON = "1 % bonus on deposits of 100 or more"
 FIRST_FOLD = "sum(CASE WHEN event_type = 'FundsWithdrawn' THEN -amount ELSE amount END)"
 # Forgets that withdrawals are not deposits.
@@ -65,33 +67,30 @@ def take(clone: Clone, output: Path) -> None:
         repeated(lookups.look_up, LOOKUP_PAUSE_S),
     ):
         airflow = AirflowPages(browser, clone.settings)
-        clone.add_fold(2, WRONG_FOLD)
+        new = clone.add_fold(2, RIGHT_FOLD)
         airflow.open_form(REASON)
         _photograph(browser, output / "rebuild-form.png")
-        wrong = _rebuild(clone, {"approve": False, "max_changed_percent": 1.0})
-        airflow.open_approval(wrong)
-        _photograph(browser, output / "rebuild-thresholds.png")
-        _photograph_report(clone, narrow, 2, output / "rebuild-changes.png")
-        clone.airflow.answer(REBUILD_DAG, wrong, "approve", "Reject")
-        _wait_for_end(clone, wrong)
-
-        new = clone.add_fold(3, RIGHT_FOLD)
-        customer = "1"
-        before = clone.balance(customer)
+        before = clone.balance(CUSTOMER)
         right = _rebuild(clone, {"approve": True})
-        report = _photograph_report(clone, narrow, 3, output / "scene-report.png")
+        report = _photograph_report(clone, narrow, 2, output / "scene-report.png")
         airflow.open_approval(right)
         airflow.show_approve_button()
         approval = _photograph(browser, output / "scene-approval.png")
         airflow.approve()
         _wait_for_end(clone, right)
-        after = clone.balance(customer)
+        after = clone.balance(CUSTOMER)
         airflow.open_run(right)
         _photograph(browser, output / "rebuild-run.png")
-        command = ("rollback", MODEL, "--reason", "the bonus is cancelled")
-        printed = clone.foldlake(*command).splitlines()
-        restored = clone.balance(customer)
-    asked = f"$ curl '{LOOKUP}?customerId={customer}'"
+        printed = clone.foldlake(*ROLLBACK).splitlines()
+        restored = clone.balance(CUSTOMER)
+        clone.add_fold(3, WRONG_FOLD)
+        wrong = _rebuild(clone, {"approve": False, "max_changed_percent": 1.0})
+        airflow.open_approval(wrong)
+        _photograph(browser, output / "rebuild-thresholds.png")
+        _photograph_report(clone, narrow, 3, output / "rebuild-changes.png")
+        clone.airflow.answer(REBUILD_DAG, wrong, "approve", "Reject")
+        _wait_for_end(clone, wrong)
+    asked = f"$ curl '{LOOKUP}?customerId={CUSTOMER}'"
     scenes = [
         Scene(
             "Change the rule",
@@ -120,8 +119,8 @@ def take(clone: Clone, output: Path) -> None:
         Scene(
             "Roll back",
             [
-                Line(f'$ ./foldlake {" ".join(command[:3])} "{command[3]}"'),
-                *(Line(line) for line in printed[-4:]),
+                Line(f'$ ./foldlake {" ".join(ROLLBACK[:3])} "{ROLLBACK[3]}"'),
+                *(Line(line) for line in printed if line.endswith(" done") or line.startswith("Done")),
                 Line(""),
                 Line(asked),
                 *_shown(restored),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-WIDTH, HEIGHT = 960, 560
+WIDTH, HEIGHT = 960, 580
 BAR_HEIGHT = 56
 SECONDS_PER_SCENE = 4.0
 FADE = 0.6  # percent of the loop
@@ -17,6 +17,7 @@ text { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fo
 .step { font-family: system-ui, sans-serif; font-size: 16px; fill: #8b95a1; }
 .note { font-family: system-ui, sans-serif; font-size: 17px; fill: #9fb6d3; }
 .added { fill: #6fd08c; } .removed { fill: #ff8f8f; } .strong { fill: #ffffff; font-weight: bold; }
+.current { fill: #ffffff; }
 """
 
 
@@ -81,4 +82,4 @@ def _scene(scene: Scene) -> str:
 def _step(number: int, name: str, count: int) -> str:
     x = MARGIN + number * (WIDTH - 2 * MARGIN) / count
     text = f'x="{x:.0f}" y="{BAR_HEIGHT - 20}">{number + 1}  {escape(name)}</text>'
-    return f'<text class="step" {text}<text class="step strong current s{number}" {text}'
+    return f'<text class="step" {text}<text class="step current s{number}" {text}'
