@@ -22,6 +22,7 @@ from pyspark.sql.functions import coalesce, col, concat, format_string, from_jso
 from pyspark.sql.types import StringType, StructField, StructType
 
 from include.declarations.read_model import KEY_COLUMN
+from include.nodes.field_names import camel, snake
 from include.nodes.record_client import PartitionReplica, ReplicaUnavailableError
 from include.nodes.record_stream import RECORD_SCHEMA, stream_records
 from include.position import POSITION_COLUMNS
@@ -113,7 +114,10 @@ class NodesStore(NodeReplicas):
             col("read.place").alias(PLACE),
             "read.record.key",
             "read.record.state.*",
-            *(f"read.record.{name}" for name in POSITION_COLUMNS),
+            *(
+                coalesce(f"read.record.{camel(name)}", f"read.record.{name}").alias(name)
+                for name in POSITION_COLUMNS
+            ),
         )
         return records, list(faults.values())
 
@@ -172,7 +176,12 @@ class NodesStore(NodeReplicas):
             [
                 StructField("key", StringType()),
                 StructField("state", types.state),
-                *(StructField(name, types.position[name]) for name in POSITION_COLUMNS),
+                # A node of an earlier release answers with the names in snake_case.
+                *(
+                    StructField(style(name), types.position[name])
+                    for name in POSITION_COLUMNS
+                    for style in (camel, snake)
+                ),
             ]
         )
         return StructType([StructField("place", StringType()), StructField("record", record)])
