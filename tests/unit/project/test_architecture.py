@@ -21,8 +21,9 @@ MAX_LINES = 300
 MAX_MODULES = 15
 # One file per command.
 UNLIMITED_FOLDERS = {"cli"}
-# One folder per read model, system, backend or data set: the page describes their common structure, and need not list each.
+# One folder per benchmark, read model, system, backend or data set: the page describes their common structure, and need not list each.
 EXTENSIBLE_PACKAGES = {
+    "benchmarks",
     "include/read_models",
     "demo/systems",
     "demo/systems/logs",
