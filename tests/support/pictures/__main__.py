@@ -120,7 +120,7 @@ def take(clone: Clone, output: Path) -> None:
             "Roll back",
             [
                 Line(f'$ ./foldlake {" ".join(ROLLBACK[:3])} "{ROLLBACK[3]}"'),
-                *(Line(line) for line in printed if line.endswith(" done") or line.startswith("Done")),
+                *(Line(line) for line in printed if " running " not in line and "started" not in line),
                 Line(""),
                 Line(asked),
                 *_shown(restored),

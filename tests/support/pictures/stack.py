@@ -87,7 +87,7 @@ def running_clone() -> Iterator[Clone]:
 
 
 class Lookups:
-    """Looks balances up on both nodes by turns.
+    """Looks balances up on both nodes by turns, those of the customers who have one.
 
     answered, failed: the number of answers with status 200, and of all others.
     """
@@ -96,11 +96,10 @@ class Lookups:
         self.answered = 0
         self.failed = 0
         self._client = httpx.Client(timeout=30)
-        self._urls = itertools.cycle(
-            f"{clone.node_url(node)}{LOOKUP}?customerId={customer}"
-            for customer in customers
-            for node in (1, 2)
-        )
+        urls = [
+            f"{clone.node_url(node)}{LOOKUP}?customerId={number}" for number in customers for node in (1, 2)
+        ]
+        self._urls = itertools.cycle(url for url in urls if self._client.get(url).is_success)
 
     def look_up(self) -> None:
         """Look up the next balance."""
