@@ -8,6 +8,7 @@ from pathlib import Path
 
 import httpx
 from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
 
 from include.airflow.names import REBUILD_DAG
 from include.rebuild.comparison.report import report_url
@@ -90,6 +91,12 @@ def take(clone: Clone, output: Path) -> None:
         _photograph_report(clone, narrow, 3, output / "rebuild-changes.png")
         clone.airflow.answer(REBUILD_DAG, wrong, "approve", "Reject")
         _wait_for_end(clone, wrong)
+        clone.foldlake("quality", MODEL)
+        narrow.get(f"{clone.node_url()}/reports/quality/")
+        narrow.find_element(By.CSS_SELECTOR, "td a").click()
+        _photograph(narrow, output / "quality-report.png")
+        browser.get(clone.node_url())
+        _photograph(browser, output / "status-page.png")
     asked = f"$ curl '{LOOKUP}?customerId={CUSTOMER}'"
     scenes = [
         Scene(
