@@ -80,6 +80,6 @@ def blocks(page: str, *languages: str) -> list[Block]:
 
 
 def pages_to_run() -> list[str]:
-    """Return the pages that are to be run as a whole."""
-    pages: list[Path] = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
+    """Return the pages that are to be run as a whole. README is the last: the tutorial runs the demo that its requests need."""
+    pages: list[Path] = [*sorted((CHECKOUT / "docs").rglob("*.md")), CHECKOUT / "README.md"]
     return [str(p.relative_to(CHECKOUT)) for p in pages if RUN in p.read_text(encoding="utf-8")]
