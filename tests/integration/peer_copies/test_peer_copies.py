@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from include.nodes.peers import HOP_ANY, HOP_HEADER
+from include.observability.request_context import REQUEST_ID_HEADER
 from include.position import Position
 from include.settings import Settings
 from query_api.materializer.peer_copy import MIN_RECORDS
@@ -58,7 +59,9 @@ def own_answers(nodes: NodeStack, port: int) -> list[str]:
     """Return a node's own answers for some keys; another node is not asked."""
     keys = [*(f"bulk {number}" for number in COMPARED), *nodes.expected]
     with http_client(keep_alive=True) as client:
-        url, headers = f"http://127.0.0.1:{port}/api/customers.getBalance", {HOP_HEADER: HOP_ANY}
+        url = f"http://127.0.0.1:{port}/api/customers.getBalance"
+        # Problems contain the request's id.
+        headers = {HOP_HEADER: HOP_ANY, REQUEST_ID_HEADER: "compared"}
         answers = [(key, client.get(url, params={"customerId": key}, headers=headers)) for key in keys]
     return [f"{key}: {answer.status_code} {answer.text}" for key, answer in answers]
 
