@@ -59,7 +59,12 @@ def traced(settings: Settings, driver: SharedDriver, collector: OtlpReceiver) ->
             return False
         clients.append(client)
         try:
-            wait_until(lambda: STORE in names(collector, client), "the state is traced", timeout_s=TRACED_S)
+            # Two processes send them, each in batches of its own.
+            wait_until(
+                lambda: names(collector, client) >= {COMMAND_SPAN, FOLD, STORE},
+                "the state is traced",
+                timeout_s=TRACED_S,
+            )
         except AssertionError:
             return False
         return True
