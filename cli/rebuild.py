@@ -61,7 +61,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
 ) -> None:
     """Build a new version of a read model from the first event, next to the live version; verify it, compare it, and promote it.
 
-    With --topic, it builds one of each read model that folds a topic of which a route has a new version, and promotes all at once
+    With --topic, it rebuilds every read model that folds this topic, after a route has a new version, and promotes all at once
     (docs/routes.md).
 
     Starts a run of Airflow's DAG `rebuild`, or `rebuild_topic.<topic>`. Ctrl-C stops following; the rebuild continues.

@@ -70,7 +70,7 @@ class EventTable:
 
     name: lower case, digits and dashes; the table is `lake/<name>`.
     source_topic: the topic that it reads, often the output of a route.
-    event_type: name of the event type of which each event is a row; other records on the topic are ignored.
+    event_type: name of the event type. Each of its events is a row; other records on the topic are ignored.
     doc: what a row is, for readers of the table.
     schema_folders: the folders of additional declarations, which are also searched for event schemas; set on loading.
     """
@@ -101,7 +101,7 @@ class EventTable:
 
     @property
     def events(self) -> TopicEvents:
-        """The event type of which each event is a row."""
+        """The event type whose events are the rows."""
         return TopicEvents(self.source_topic, (self.schema,))
 
     def require_valid(self, folders: tuple[Path, ...]) -> None:

@@ -1,6 +1,5 @@
 """A collector of traces: receives spans in OTLP over HTTP, and keeps them."""
 
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+from tests.support.http.played_server import serving
 
 PATH = "/v1/traces"
 KINDS = {
@@ -111,14 +112,8 @@ def _values(attributes: Any) -> dict[str, Any]:  # noqa: ANN401 - of the generat
 @contextmanager
 def otlp_receiver() -> Iterator[OtlpReceiver]:
     """Run a collector during a block."""
-    with OtlpReceiver() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(OtlpReceiver()) as server:
+        yield server
 
 
 class SpanRecorder(SpanExporter):

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, TypeVar
+
+Server = TypeVar("Server", bound=ThreadingHTTPServer)
 
 HTML = "<html><body><h1>Sign in</h1></body></html>"
 
@@ -65,9 +67,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def played_server() -> Iterator[PlayedServer]:
-    """Run a server during a block."""
-    with PlayedServer() as server:
+def serving(server: Server) -> Iterator[Server]:
+    """Serve in a thread during a block, and close the server at its end."""
+    with server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
@@ -75,3 +77,10 @@ def played_server() -> Iterator[PlayedServer]:
         finally:
             server.shutdown()
             thread.join()
+
+
+@contextmanager
+def played_server() -> Iterator[PlayedServer]:
+    """Run a server during a block."""
+    with serving(PlayedServer()) as server:
+        yield server

@@ -1,7 +1,6 @@
 """A server that speaks TLS with certificates that the tests have made, as a node's listener for peers does."""
 
 import ssl
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
@@ -12,7 +11,7 @@ from unittest.mock import patch
 
 from include.nodes import certificates
 from include.nodes.peer_tls import CA, JOBS, TlsFiles, certificate_path, key_path
-from tests.support.http.played_server import PlayedServer
+from tests.support.http.played_server import PlayedServer, serving
 
 NODE, HOST = "node-1", "127.0.0.1"
 NODES = {NODE: HOST}
@@ -79,14 +78,8 @@ class TlsServer(PlayedServer):
 @contextmanager
 def tls_server(home: Path, name: str = NODE) -> Iterator[TlsServer]:
     """Run a server with a certificate of a home during a block."""
-    with TlsServer(files_of(home, name)) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(TlsServer(files_of(home, name))) as server:
+        yield server
 
 
 def job_files(home: Path) -> TlsFiles:
