@@ -1,4 +1,4 @@
-"""The examples of the pages with the mark `<!-- examples: run -->`, as a reader runs them, on the stack after `./foldlake demo`.
+"""The examples of the pages with the mark `<!-- examples: run on demo -->`, as a reader runs them, on the stack after `./foldlake demo`.
 
 Sorted behind the module that runs the demo.
 """
@@ -6,7 +6,7 @@ Sorted behind the module that runs the demo.
 import pytest
 
 from include.settings import Settings
-from tests.support.documentation.page_blocks import Block, blocks, pages_to_run
+from tests.support.documentation.page_blocks import Block, blocks_run
 from tests.support.documentation.page_follower import PageFollower
 
 
@@ -17,8 +17,6 @@ def follower(tmp_path_factory: pytest.TempPathFactory, full_stack: Settings) -> 
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    "block", [block for page in pages_to_run() for block in blocks(page)], ids=lambda block: block.place
-)
+@pytest.mark.parametrize("block", blocks_run("demo"), ids=lambda block: block.place)
 def test_an_example_works_as_it_is_written(follower: PageFollower, block: Block) -> None:
     follower.follow(block)

@@ -1,22 +1,30 @@
 """The blocks of code of a page, in order.
 
-A comment before a block says what a test cannot know: `<!-- example: not run: why -->`, or `<!-- example: any output: why -->` if the
-output has another form in a test. A page whose blocks are run as a whole has `<!-- examples: run -->`.
+A page states where its blocks are run, in a comment before or after its title: `<!-- examples: run on demo -->`. RUNS has the places and their tests. A comment
+before a block states what differs: `<!-- example: run on orders -->`, `<!-- example: not run: why -->`, or `<!-- example: any output: why -->` if the output has
+another form in a test.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from include.settings import CHECKOUT
 
-RUN = "<!-- examples: run -->"
+# Where blocks are run -> the test that runs them.
+RUNS = {
+    "demo": "tests/integration/whole_stack/test_whole_demo_examples.py",
+}
+# Blocks in these languages do something; others are shown, such as a diagram.
+EXECUTABLE = frozenset({"sh", "console", "sql", "python"})
+PAGE_RUN = re.compile(r"^<!-- examples: run on ([\w-]+) -->$", re.MULTILINE)
 BLOCK = re.compile(
-    r"^(?:<!-- example: (?P<mark>not run|any output): (?P<why>.+?) -->\n+)?"
+    r"^(?P<comments>(?: *<!-- example: .+? -->\n+)*)"
     r"(?P<indent> *)```(?P<language>[\w-]+)\n(?P<text>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
 )
+RUN_ON = re.compile(r"<!-- example: run on ([\w-]+) -->")
+MARK = re.compile(r"<!-- example: (not run|any output): .+? -->")
 # `save this as `watch.py`:`
 SAVED = re.compile(r"save this as `([\w./-]+)`:\s*$", re.IGNORECASE)
 PROMPT = "$ "
@@ -34,7 +42,7 @@ class Command:
 class Block:
     """A block of code: the page and the line where it begins, its language and text.
 
-    mark: `not run`, `any output` or empty. file: the name under which a reader saves it, or empty.
+    mark: `not run`, `any output` or empty. file: the name under which a reader saves it, or empty. run: the name in RUNS of the test that runs it, or empty.
     """
 
     page: str
@@ -43,6 +51,7 @@ class Block:
     text: str
     mark: str = ""
     file: str = ""
+    run: str = ""
 
     @property
     def place(self) -> str:
@@ -62,24 +71,38 @@ class Block:
 def blocks(page: str, *languages: str) -> list[Block]:
     """Return the blocks of a page of the checkout that are in these languages, or in any."""
     text = (CHECKOUT / page).read_text(encoding="utf-8")
+    on_page = PAGE_RUN.search(text)
     found = []
     for match in BLOCK.finditer(text):
         indent, code = len(match["indent"]), match["text"]
         saved = SAVED.search(text[: match.start()])
+        mark, run = MARK.search(match["comments"]), RUN_ON.search(match["comments"]) or on_page
         found.append(
             Block(
                 page,
                 text[: match.start("language")].count("\n") + 1,
                 match["language"],
                 re.sub(rf"^ {{{indent}}}", "", code, flags=re.MULTILINE) if indent else code,
-                match["mark"] or "",
+                mark[1] if mark else "",
                 saved[1] if saved else "",
+                run[1] if run else "",
             )
         )
     return [block for block in found if not languages or block.language in languages]
 
 
-def pages_to_run() -> list[str]:
-    """Return the pages that are to be run as a whole. README is the last: the tutorial runs the demo that its requests need."""
-    pages: list[Path] = [*sorted((CHECKOUT / "docs").rglob("*.md")), CHECKOUT / "README.md"]
-    return [str(p.relative_to(CHECKOUT)) for p in pages if RUN in p.read_text(encoding="utf-8")]
+def pages() -> list[str]:
+    """Return the pages that readers follow. README is the last: the tutorial runs the demo that its requests need."""
+    documentation = sorted((CHECKOUT / "docs").rglob("*.md"))
+    followed = [page for page in documentation if page.parent.name in {"docs", "how-to"}]
+    return [str(page.relative_to(CHECKOUT)) for page in (*followed, CHECKOUT / "README.md")]
+
+
+def blocks_run(run: str) -> list[Block]:
+    """Return the blocks of all pages that the test of this name in RUNS runs."""
+    return [
+        block
+        for page in pages()
+        for block in blocks(page)
+        if block.run == run and block.mark != "not run" and (block.language in EXECUTABLE or block.file)
+    ]

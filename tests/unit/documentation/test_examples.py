@@ -4,9 +4,18 @@ from pathlib import Path
 
 import pytest
 
+from include.settings import CHECKOUT
 from tests.support.documentation import page_blocks
 from tests.support.documentation.output_shape import difference, values
-from tests.support.documentation.page_blocks import Block, Command, blocks, pages_to_run
+from tests.support.documentation.page_blocks import (
+    EXECUTABLE,
+    RUNS,
+    Block,
+    Command,
+    blocks,
+    blocks_run,
+    pages,
+)
 
 PAGE = """# Page
 
@@ -98,5 +107,18 @@ def test_values_of_a_page_have_those_of_an_output_in_their_place() -> None:
     assert values(expected, actual) == {"abcde-1": "x", "36131": "7"}
 
 
-def test_the_tutorial_is_run() -> None:
-    assert "docs/tutorial.md" in pages_to_run()
+def test_every_example_of_a_page_is_run_by_a_test() -> None:
+    without_test = [
+        block.place
+        for page in pages()
+        for block in blocks(page)
+        if block.language in EXECUTABLE and block.run not in RUNS and block.mark != "not run"
+    ]
+
+    assert without_test == []
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_a_test_runs_the_examples_that_name_it(run: str) -> None:
+    assert blocks_run(run)
+    assert f'blocks_run("{run}")' in (CHECKOUT / RUNS[run]).read_text(encoding="utf-8")
