@@ -32,6 +32,10 @@ RAISED = re.compile(
     r"^(?::\s|Exception in thread \"[^\"]*\" |Caused by: )?(?P<error>(?:[\w$]+\.)*[\w$]*(?:Error|Exception)\b(?::.*)?)$"
 )
 STATUS = re.compile(r"Error code is: (?P<status>-?\d+)")
+# Lines of a Java stack trace.
+FRAMES = ("at ", "... ")
+# A shell reports a process that a signal has ended as this and the signal's number.
+SHELL_SIGNALS = 128
 MAX_CHARACTERS = 300
 
 
@@ -156,17 +160,30 @@ def error_line(text: str) -> str:
     """
     head, *output = [line.strip() for line in text.splitlines() if line.strip()] or [""]
     found = [match["error"] for line in output if (match := LOGGED.match(line) or RAISED.match(line))]
-    return " ".join((found[-1] if found else _without_error(head, output)).split())[:MAX_CHARACTERS]
+    match = STATUS.search(head)
+    ending = _signal_number(int(match["status"])) if match else None
+    # A killed driver has not logged why: its last lines are about something else.
+    has_cause = found and ending != signal.SIGKILL
+    return " ".join((found[-1] if has_cause else _without_error(head, output, ending)).split())[
+        :MAX_CHARACTERS
+    ]
 
 
-def _without_error(head: str, output: list[str]) -> str:
+def _without_error(head: str, output: list[str], ending: int | None) -> str:
     match = STATUS.search(head)
     if match is None:
         return head
-    status = int(match["status"])
+    if ending is not None:
+        return f"killed by {_signal_name(ending)}"
+    lines = [line for line in output if not line.startswith(FRAMES)]
+    return lines[-1] if lines else f"ended with exit status {match['status']} and without output"
+
+
+def _signal_number(status: int) -> int | None:
+    """Return the signal that ended a process: a negative status of Python, or 128 and the number as a shell reports it."""
     if status < 0:
-        return f"killed by {_signal_name(-status)}"
-    return output[-1] if output else f"ended with exit status {status} and without output"
+        return -status
+    return status - SHELL_SIGNALS if status > SHELL_SIGNALS else None
 
 
 def _signal_name(number: int) -> str:

@@ -125,7 +125,11 @@ class FailureReason(Enum):
     UNKNOWN_MODEL = Meaning(
         404, "unknown model", "Check the read model and the version: /api/read-models lists them."
     )
-    UNKNOWN_KEY = Meaning(404, "unknown key", "No event of this key has been folded: check the key.")
+    UNKNOWN_KEY = Meaning(
+        404,
+        "unknown key",
+        "No event of this key has been folded: check the key. For an event that was just appended, pass its offset as minOffset.",
+    )
 
     @property
     def slug(self) -> str:

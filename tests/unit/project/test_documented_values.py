@@ -27,7 +27,7 @@ COMPACTION_MIN = NUMBERS[round(DEFAULTS.lake.compaction_interval_s / 60)]
 COMMIT_S = DEFAULTS.stream.real_time_interval_s
 DAYS = {name: round(hours / 24) for name, hours in DEFAULTS.retention if name.endswith("_h")}
 SENTENCES = {
-    "README.md": [f"up to date every {COMPACTION_MIN} minutes"],
+    "README.md": [f"updates the Delta tables every {COMPACTION_MIN} minutes"],
     "docs/api.md": [f"ordered by time, at most {MAX_RECORDS}."],
     "docs/architecture.md": [f"folds up to {COMMIT_S} s of events again"],
     "docs/lake.md": [f"brings it up to date every {COMPACTION_MIN} minutes"],

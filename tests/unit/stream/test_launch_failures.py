@@ -195,6 +195,19 @@ def test_a_killed_driver_is_described_by_its_signal() -> None:
     assert error_line(text) == "killed by SIGKILL"
 
 
+@pytest.mark.parametrize("status", [-9, 137])
+def test_a_killed_driver_s_last_trace_is_not_its_cause(status: int) -> None:
+    text = f"Cannot execute: spark-submit. Error code is: {status}.\n{IN_JAVA}"
+
+    assert error_line(text) == "killed by SIGKILL"
+
+
+def test_a_line_of_a_stack_trace_is_not_a_cause() -> None:
+    output = "some progress\n    at org.apache.spark.X.run(X.scala:236)\n    ... 3 more"
+
+    assert error_line(f"Cannot execute: spark-submit. Error code is: 1.\n{output}") == "some progress"
+
+
 def test_another_error_is_its_own_description() -> None:
     assert error_line("FOLDLAKE_HOME is not writable.\nhint") == "FOLDLAKE_HOME is not writable."
     assert error_line("") == ""
