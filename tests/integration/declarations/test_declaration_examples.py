@@ -117,8 +117,7 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
     }
     for name, text in written.items():
         (folder / f"{name}.py").write_text(text, encoding="utf-8")
-    # Modules of these names may have been imported from other folders.
-    return load_catalog((folder,), reload=True)
+    return load_catalog((folder,))
 
 
 def test_each_example_has_a_test_and_each_module_loads(catalog: Catalog) -> None:
