@@ -22,12 +22,12 @@ from include.settings import Settings
 from spark_jobs.compaction import compact
 from spark_jobs.event_tables import append_new
 from spark_jobs.lake.lake_table import LakeTable
-from tests.support.documentation.page_blocks import blocks
+from tests.support.documentation.page_blocks import blocks_run
 from tests.support.lake.event_ledger import EventLedger
 from tests.support.lake.lake_ledger import LakeLedger
 
 DOCUMENTED_PATH = ".foldlake/lake/balance"
-EXAMPLES = [block.text for block in blocks("docs/how-to/lake-readers.md", "python")]
+EXAMPLES = [block.text for block in blocks_run("lake")]
 Reader = Callable[[str, SparkSession], dict[str, Decimal]]
 # More digits than a double has, cents, and a negative amount.
 AMOUNTS = {

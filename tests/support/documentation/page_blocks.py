@@ -13,7 +13,9 @@ from include.settings import CHECKOUT
 
 # Where blocks are run -> the test that runs them.
 RUNS = {
+    "declarations": "tests/integration/declarations/test_declaration_examples.py",
     "demo": "tests/integration/whole_stack/test_whole_demo_examples.py",
+    "lake": "tests/integration/lake/test_lake_readers.py",
 }
 # Blocks in these languages do something; others are shown, such as a diagram.
 EXECUTABLE = frozenset({"sh", "console", "sql", "python"})
