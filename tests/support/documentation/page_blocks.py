@@ -14,6 +14,7 @@ from include.settings import CHECKOUT
 # Where blocks are run -> the test that runs them.
 RUNS = {
     "demo": "tests/integration/whole_stack/test_whole_demo_examples.py",
+    "orders": "tests/integration/orders/test_written_examples.py",
 }
 # Blocks in these languages do something; others are shown, such as a diagram.
 EXECUTABLE = frozenset({"sh", "console", "sql", "python"})
