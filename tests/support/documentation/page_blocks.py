@@ -14,7 +14,9 @@ from include.settings import CHECKOUT
 # Where blocks are run -> the test that runs them.
 RUNS = {
     "demo": "tests/integration/whole_stack/test_whole_demo_examples.py",
+    "logs": "tests/integration/logs/test_written_examples.py",
     "orders": "tests/integration/orders/test_written_examples.py",
+    "pos": "tests/integration/pos/test_branches.py",
 }
 # Blocks in these languages do something; others are shown, such as a diagram.
 EXECUTABLE = frozenset({"sh", "console", "sql", "python"})
