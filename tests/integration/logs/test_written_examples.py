@@ -9,14 +9,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from demo.log_tables import record_count
+from demo.log_tables import messages, record_count
 from demo.logs.catalogue import append_entries, first_entries
-from demo.logs.lines import log_lines
-from demo.logs.loading import load_lines
+from demo.logs.loading import TOPIC, load_lines
 from include.settings import Settings
 from include.status.measurement import read_stream_status
 from stack.launchers.direct_submit import launch
-from tests.integration.logs.conftest import ALL
+from tests.integration.logs.conftest import FIRST
 from tests.support.documentation.page_blocks import Block, blocks_run
 from tests.support.documentation.page_follower import PageFollower
 from tests.support.unsupervised_driver import SharedDriver
@@ -29,13 +28,13 @@ BROWSER = "ad0891632773690e"
 SHOWN_SINCE, SHOWN_UNTIL = "2026-03-02T08:24:00Z", "2026-03-02T08:24:10Z"
 
 
-def last_action() -> datetime:
-    """The time of the bot's last action in the lines; its windows have not expired."""
+def last_action(settings: Settings) -> datetime:
+    """The time of the bot's last action on the topic; its windows have not expired."""
     times = []
-    for line in log_lines(ALL):
+    for message in messages(settings, TOPIC):
         # Some lines are broken.
         with suppress(ValueError):
-            fields = json.loads(line.text)
+            fields = json.loads(message.value() or b"")
             if fields.get("browser_hash") == BROWSER and "action" in fields:
                 times.append(datetime.fromisoformat(fields["@timestamp"]))
     return max(times)
@@ -45,7 +44,7 @@ def last_action() -> datetime:
 def loaded(nodes: Settings, driver: SharedDriver) -> Settings:
     """The settings, once all lines are folded, and browser events are in the lake."""
     append_entries(nodes, first_entries())
-    load_lines(nodes, ALL)
+    load_lines(nodes, FIRST)
     driver.ensure_running()
     wait_until(lambda: record_count(nodes, TABLE) > 0, "browser events", timeout_s=300)
     wait_until(lambda: read_stream_status(nodes).events_behind == 0, "all is folded", 300, 2)
@@ -59,7 +58,7 @@ def loaded(nodes: Settings, driver: SharedDriver) -> Settings:
 @pytest.fixture(scope="module")
 def follower(tmp_path_factory: pytest.TempPathFactory, loaded: Settings) -> PageFollower:
     """Return a reader who looks up the newest windows of the bot."""
-    since = last_action() - timedelta(seconds=10)
+    since = last_action(loaded) - timedelta(seconds=10)
     until = since + timedelta(seconds=15)
     known = {
         SHOWN_SINCE: f"{since:%Y-%m-%dT%H:%M:%SZ}",
