@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -79,12 +80,17 @@ def _text(value: object) -> str:
     return f"{value:,}" if isinstance(value, int | Decimal) else str(value)
 
 
-def _draw(name: str, spec: Spec) -> None:
+def draw(
+    connection: duckdb.DuckDBPyConnection, questions: Iterable[Question], folder: Path = PICTURES
+) -> None:
+    """Write the plots of these questions into a folder: each specification and its picture. Needs the package vl-convert-python."""
     import vl_convert  # type: ignore[import-not-found]  # noqa: PLC0415 - optional: only who writes the pages needs it
 
-    (PICTURES / f"{name}.vl.json").write_text(specification_text(spec), encoding="utf-8")
-    picture = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE)
-    (PICTURES / f"{name}.svg").write_text(f"{picture}\n<!-- {digest(spec)} -->\n", encoding="utf-8")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, spec in specifications(connection, questions).items():
+        (folder / f"{name}.vl.json").write_text(specification_text(spec), encoding="utf-8")
+        picture = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE)
+        (folder / f"{name}.svg").write_text(f"{picture}\n<!-- {digest(spec)} -->\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -93,9 +99,7 @@ def main() -> None:
     page = PAGE.read_text(encoding="utf-8")
     page = with_answers(page, answers(connection, QUESTIONS), "questions")
     page = with_answers(page, answers(connection, QUESTIONS_OF_A_RUN), "run")
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    for name, spec in specifications(connection, (*QUESTIONS, *QUESTIONS_OF_A_RUN)).items():
-        _draw(name, spec)
+    draw(connection, (*QUESTIONS, *QUESTIONS_OF_A_RUN))
     PAGE.write_text(page, encoding="utf-8")
 
 

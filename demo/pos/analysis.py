@@ -46,7 +46,7 @@ EXAMPLES = (
         "Best sellers",
         """
 select "itemDescription", count(*) as items, sum("totalValue") as turnover
-from trend group by all order by turnover desc limit 8
+from trend group by all order by turnover desc limit 5
 """,
         _best_sellers,
     ),

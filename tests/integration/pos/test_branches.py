@@ -26,6 +26,9 @@ from include.kafka.wire_format import HEADER_BYTES
 from include.lake.tables import table_path
 from include.settings import Settings
 from stack.launchers.direct_submit import launch
+from stack.lifecycle import start
+from tests.support.documentation.page_blocks import Block, blocks_run
+from tests.support.documentation.page_follower import PageFollower
 from tests.support.lake.value_search import contents_of, values_in
 from tests.support.stream_process import records_of, states
 from tests.support.unsupervised_driver import SharedDriver
@@ -33,6 +36,7 @@ from tests.support.waiting import wait_until
 
 FIRST, ALL = 1_500, 3_000
 DOCUMENTED_PATH = ".foldlake/lake/trend"
+DOCUMENTED_CARD = "1791412060619272"
 
 
 def has_more(settings: Settings, before: int) -> bool:
@@ -159,6 +163,23 @@ def test_the_ways_to_open_the_table_in_the_docs_work(check: Check, table: Path) 
         exec(block.replace(DOCUMENTED_PATH, str(table)), names)  # noqa: S102 - code of our own docs
         assert names["number"] == check.expected(TREND)
     assert len(blocks) == 2
+
+
+@pytest.fixture(scope="module")
+def follower(
+    tmp_path_factory: pytest.TempPathFactory, settings: Settings, check: Check, table: Path
+) -> PageFollower:
+    """Return a reader who looks up a card of the sample, and queries the table; its nodes read the changelog from here on."""
+    assert table.exists()
+    start(settings, ("query_nodes",))
+    card = str(next(iter(check.cards())))
+    return PageFollower(tmp_path_factory.mktemp("checkout"), settings, {DOCUMENTED_CARD: card})
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("block", blocks_run("pos"), ids=lambda block: block.place)
+def test_an_example_of_a_page_works_as_it_is_written(follower: PageFollower, block: Block) -> None:
+    follower.follow(block)
 
 
 def test_line_items_for_analysts_have_no_personal_values(

@@ -12,12 +12,14 @@ from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from stack.lifecycle import start
 from tests.integration.pos_stack.tills import Tills
+from tests.support.documentation.page_blocks import blocks
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.endurance, pytest.mark.timeout(2400)]
 
 OTHER_RATE = Decimal("0.03")
 RATES = 'RATES = {1: "0.02"}'
+PAGE = "docs/pos.md"
 INVOICES = 600
 TIMEOUT_S = 900.0
 # Each poll costs Airflow tens of milliseconds on the two cores that its tasks need.
@@ -25,11 +27,12 @@ POLL_S = 1.0
 
 
 def add_rate(declarations: Path) -> None:
-    """Declare three per cent as fold revision 2, in one line."""
+    """Declare three per cent as fold revision 2, with the line of the page."""
     model = declarations / "loyalty.py"
     text = model.read_text(encoding="utf-8")
     assert text.count(RATES) == 1
-    model.write_text(text.replace(RATES, f'{RATES[:-1]}, 2: "0.03"}}'), encoding="utf-8")
+    (line,) = (block.text.strip() for block in blocks(PAGE, "python") if block.text.startswith("RATES = "))
+    model.write_text(text.replace(RATES, line), encoding="utf-8")
 
 
 def live_version(settings: Settings) -> int:

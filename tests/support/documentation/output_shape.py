@@ -13,6 +13,10 @@ VARYING = re.compile(
 )
 UNIT = re.compile(r"#(?: |-)*(?:ms|s|min|h|d|KB|MB|GB)\b")
 ROLE = re.compile(r"\b(?:owner|standby)\b")
+# A field of an event of a stream that is a JSON document.
+DATA = "data: "
+# JSON that a page wraps.
+WRAPPED = re.compile(r",\n *(?=[\"{])")
 HEADER = re.compile(r"[\w-]+: \S")
 # Short ones can occur by chance in a later command.
 LONG_VALUE = 5
@@ -32,7 +36,7 @@ def difference(expected: str, actual: str) -> str:
         return _other_form(want, got, "$")
     lines = iter(actual.splitlines())
     headers = [line for line in actual.splitlines() if HEADER.match(line)]
-    for line in filter(None, map(str.strip, expected.splitlines())):
+    for line in filter(None, map(str.strip, WRAPPED.sub(",", expected).splitlines())):
         if line == "...":
             continue
         shape = _shape(line)
@@ -56,7 +60,8 @@ def _values(want: Any, got: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 -
 
 
 def _same_line(line: str, shape: str, other: str) -> bool:
-    want, got = _json(line), _json(other)
+    is_data = line.startswith(DATA) and other.startswith(DATA)
+    want, got = (_json(text.removeprefix(DATA) if is_data else text) for text in (line, other))
     if want is not None and got is not None:
         return not _other_form(want, got, "$")
     return shape == _shape(other.strip())

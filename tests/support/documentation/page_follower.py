@@ -5,7 +5,9 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from include.settings import CHECKOUT, Settings, settings_environment
 from stack.process_status import process_statuses
@@ -15,6 +17,8 @@ from tests.support.documentation.page_blocks import Block, Command
 # A lookup may precede the fold of the event that was just appended, or the return of a process that was just killed.
 RETRY_S = 60.0
 TIMEOUT_S = 600.0
+# A stream does not end, so curl ends it, with this exit code.
+STREAM, STREAM_S, CURL_TIMED_OUT = "curl -N ", 15, 28
 PID = re.compile(r"<pid of ([\w-]+)>")
 # The ports of the default settings, which pages show -> the setting.
 DEFAULTS = Settings.of()
@@ -27,12 +31,16 @@ class PageError(AssertionError):
 class PageFollower:
     """Follows pages in a folder in which paths of a checkout lead to this one, and paths of the home to that of the stack."""
 
-    def __init__(self, folder: Path, settings: Settings) -> None:
-        """Prepare the folder."""
+    def __init__(
+        self, folder: Path, settings: Settings, known: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Prepare the folder. known: values on the pages, such as a key -> those that the stack has instead."""
         self._folder = folder
         self._settings = settings
         # Values in outputs of the page, such as an offset -> those that the stack has returned.
-        self._values: dict[str, str] = {}
+        self._values = dict(known)
+        # The views that the SQL of a page has created: its blocks are of one session.
+        self._views: dict[str, str] = {}
         for entry in CHECKOUT.iterdir():
             if entry.name not in {"foldlake", ".foldlake", ".git", ".env"}:
                 (folder / entry.name).symlink_to(entry)
@@ -64,7 +72,10 @@ class PageFollower:
             for command in block.commands():
                 self._run(block, command)
         elif block.language == "sql":
-            self._run(block, Command(f"./foldlake sql <<'SQL'\n{block.text}\nSQL", None))
+            views = self._views.get(block.page, "")
+            if block.text.startswith("create view"):
+                self._views[block.page] = views + block.text
+            self._run(block, Command(f"./foldlake sql <<'SQL'\n{views}{block.text}\nSQL", None))
         # An excerpt imports nothing, and cannot run by itself.
         elif block.language == "python" and "import " in block.text:
             self._run(block, Command(f"{sys.executable} - <<'PYTHON'\n{block.text}\nPYTHON", None))
@@ -83,8 +94,10 @@ class PageFollower:
             time.sleep(1.0)
 
     def _problem(self, text: str, command: Command) -> str:
+        is_stream = text.startswith(STREAM)
+        text = text.replace(STREAM, f"{STREAM}--max-time {STREAM_S} ").replace("curl ", "curl -sS ")
         done = subprocess.run(
-            ["bash", "-c", text.replace("curl ", "curl -sS ")],
+            ["bash", "-c", text],
             cwd=self._folder,
             env=self._environment,
             capture_output=True,
@@ -92,7 +105,7 @@ class PageFollower:
             timeout=TIMEOUT_S,
             check=False,
         )
-        if done.returncode != 0:
+        if done.returncode != (CURL_TIMED_OUT if is_stream else 0):
             return f"exit code {done.returncode}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
         if command.output is None:
             return ""

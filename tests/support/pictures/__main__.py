@@ -1,8 +1,12 @@
-"""Takes the pictures: changes a rule of the demo in a clone, rightly and then wrongly, and photographs each step."""
+"""Takes the pictures: changes a rule of the demo in a clone, rightly and then wrongly, and photographs each step; also a map of orders.
+
+The plots need the packages of requirements-analysis.txt.
+"""
 
 import argparse
+import importlib.util
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,7 +14,10 @@ import httpx
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
+from demo.analysts.page import draw
+from demo.analysts.questions import QUESTIONS, QUESTIONS_OF_A_RUN, Question
 from include.airflow.names import REBUILD_DAG
+from include.lake.sql_tables import connect
 from include.rebuild.comparison.report import report_url
 from include.rebuild.stage import report_id
 from include.settings import CHECKOUT
@@ -22,6 +29,9 @@ from tests.support.repetition import repeated
 from tests.support.waiting import wait_until
 
 IMAGES = CHECKOUT / "docs" / "images"
+# What can be taken: plots of docs/analysts.md, pictures of the changed rule, the map of docs/orders.md.
+PLOTS, RULE, ORDER_MAP = "plots", "rule", "order-map"
+PLOTTER = "vl_convert"
 MODEL = "balance"
 CUSTOMER = "1"
 ROLLBACK = ("rollback", MODEL, "--reason", "the bonus is cancelled")
@@ -38,15 +48,19 @@ SETTLE_S = 3.0
 
 
 def main() -> None:
-    """Take all pictures."""
+    """Take the pictures, all or some."""
     parser = argparse.ArgumentParser(prog="python -m tests.support.pictures", description=__doc__)
     parser.add_argument("--output", type=Path, default=IMAGES, help="the folder of the pictures")
     parser.add_argument(
         "--stack", type=Path, help="a folder with `clone` and `home` of a demo that runs; default: a new one"
     )
+    names = (PLOTS, RULE, ORDER_MAP)
+    parser.add_argument("--only", nargs="+", choices=names, default=names, help="take these pictures only")
     arguments = parser.parse_args()
+    if PLOTS in arguments.only and importlib.util.find_spec(PLOTTER) is None:
+        parser.error("plots need the packages of requirements-analysis.txt (docs/analysts.md#notebook)")
     with _clone(arguments.stack) as clone:
-        take(clone, arguments.output)
+        take(clone, arguments.output, arguments.only)
 
 
 @contextmanager
@@ -58,8 +72,31 @@ def _clone(folder: Path | None) -> Iterator[Clone]:
         yield Clone(folder / "clone", folder / "home")
 
 
-def take(clone: Clone, output: Path) -> None:
-    """Change the rule, and write each picture to a folder."""
+def take(clone: Clone, output: Path, only: Sequence[str]) -> None:
+    """Write the pictures with these names to a folder."""
+    if PLOTS in only:
+        # While the lake has the events of the demo only.
+        clone.foldlake("compact", f"events/{MODEL}")
+        _plot(clone, QUESTIONS, output)
+    if RULE in only:
+        change_rule(clone, output)
+    if PLOTS in only:
+        clone.foldlake("quality", MODEL)
+        _plot(clone, QUESTIONS_OF_A_RUN, output)
+    if ORDER_MAP in only:
+        clone.foldlake("demo", "orders")
+        with chromium() as browser:
+            browser.get(f"{clone.node_url()}/map/order-location")
+            _photograph(browser, output / "order-map.png")
+
+
+def _plot(clone: Clone, questions: Sequence[Question], output: Path) -> None:
+    with connect(clone.settings.lake_root) as connection:
+        draw(connection, questions, output / "analysts")
+
+
+def change_rule(clone: Clone, output: Path) -> None:
+    """Change the rule, and write each picture of it to a folder."""
     clone.withdraw(range(1, 9), "100.00")
     lookups = Lookups(clone, range(1, 500))
     with (

@@ -77,6 +77,10 @@ def test_a_block_of_a_console_has_commands_with_their_outputs(found: list[Block]
         ),
         ("kafka  ready  20605  9092  317 MB  24 min  0", "kafka ready 5 19092 1.2 GB 8 s 0"),
         ("...\nlast", "first\nlast"),
+        (
+            'event: changed\ndata: {"key":"a",\n"state":{"amount":5.00}}',
+            'id: 1\nevent: changed\ndata: {"state":{"amount":6.00},"key":"b"}',
+        ),
     ],
 )
 def test_outputs_of_one_form_differ_in_values_only(expected: str, actual: str) -> None:
