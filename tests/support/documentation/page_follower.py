@@ -84,7 +84,7 @@ class PageFollower:
 
     def _problem(self, text: str, command: Command) -> str:
         done = subprocess.run(
-            ["bash", "-c", text.replace("curl ", "curl -sS ")],
+            ["bash", "-ec", text.replace("curl ", "curl -sS ")],
             cwd=self._folder,
             env=self._environment,
             capture_output=True,
