@@ -137,10 +137,13 @@ def failure_table(plan: Plan) -> str:
     return _table(("task", "what it does", "when it fails"), rows)
 
 
-def kill_table(plan: Plan) -> str:
-    """Return the plan as a table in Markdown: what each stage does, and what happens after it is killed."""
-    rows = ((f"`{stage.name}`", stage.description, stage.leaves, stage.next_try) for stage in plan.all_stages)
-    return _table(("task", "what it does", "a killed try leaves", "the next try"), rows)
+def stage_table(plan: Plan) -> str:
+    """Return the plan as a table in Markdown: what each stage does, what to do when it fails, and what happens after it is killed."""
+    rows = (
+        (f"`{stage.name}`", stage.description, stage.on_failure, stage.leaves, stage.next_try)
+        for stage in plan.all_stages
+    )
+    return _table(("task", "what it does", "when it fails", "a killed try leaves", "the next try"), rows)
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

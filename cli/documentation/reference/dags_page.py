@@ -10,6 +10,7 @@ from typing import Any
 
 from cli.documentation.reference.markdown import code, codes, page, sentence, table
 from include.errors import FoldlakeError
+from include.rebuild.plan import REBUILD, ROLLBACK, stage_table
 from include.settings import CHECKOUT, Settings
 from stack.components import airflow
 
@@ -17,6 +18,9 @@ ABOUT = """Airflow runs these DAGs. A parameter is a field of the form that **Tr
 [How Airflow runs Foldlake](../airflow.md) describes what each DAG does.
 
 The texts are those of the default settings and of the read model `balance`: a form offers the read models that exist."""
+
+# DAGs whose tasks are the stages of a plan.
+PLANS = {plan.name: plan for plan in (REBUILD, ROLLBACK)}
 
 
 def dags_page() -> str:
@@ -52,6 +56,7 @@ def _dag(dag: dict[str, Any]) -> str:
         sentence(dag["about"]),
         f"Schedule: {dag['schedule']}.",
         table(("Parameter", "Type", "Default", "Meaning"), rows),
+        stage_table(PLANS[dag["id"]]) if dag["id"] in PLANS else "",
     ]
     return "\n\n".join(part for part in parts if part)
 

@@ -97,7 +97,7 @@ class PageFollower:
         is_stream = text.startswith(STREAM)
         text = text.replace(STREAM, f"{STREAM}--max-time {STREAM_S} ").replace("curl ", "curl -sS ")
         done = subprocess.run(
-            ["bash", "-c", text],
+            ["bash", "-ec", text],
             cwd=self._folder,
             env=self._environment,
             capture_output=True,

@@ -17,9 +17,9 @@ from include.rebuild.plan import (
     Plan,
     PlannedStage,
     failure_table,
-    kill_table,
     planned_stages,
     rollback_plan,
+    stage_table,
 )
 from include.rebuild.request import RebuildRequest
 from include.rebuild.stage import Action, SparkJob
@@ -150,7 +150,7 @@ def test_plan_is_importable_without_airflow_spark_and_flask() -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("table", [failure_table, kill_table])
+@pytest.mark.parametrize("table", [failure_table, stage_table])
 def test_tables_have_a_row_for_each_stage(table: Callable[[Plan], str]) -> None:
     lines = table(REBUILD).splitlines()
     assert [line.split("|")[1].strip() for line in lines[2:]] == [
@@ -159,6 +159,7 @@ def test_tables_have_a_row_for_each_stage(table: Callable[[Plan], str]) -> None:
     assert {line.count("|") for line in lines} == {lines[0].count("|")}
 
 
-def test_documentation_contains_the_tables_of_the_plan() -> None:
-    page = (CHECKOUT / "docs" / "rebuild.md").read_text(encoding="utf-8")
-    assert kill_table(REBUILD) in page, f"docs/rebuild.md needs this table:\n{kill_table(REBUILD)}"
+@pytest.mark.parametrize("plan", [REBUILD, ROLLBACK], ids=lambda plan: plan.name)
+def test_documentation_contains_the_tables_of_the_plan(plan: Plan) -> None:
+    page = (CHECKOUT / "docs" / "reference" / "dags.md").read_text(encoding="utf-8")
+    assert stage_table(plan) in page

@@ -10,7 +10,7 @@ import pytest
 from include.declarations.catalog import Catalog
 from include.declarations.load import load_catalog
 from include.rebuild.errors import RequestError
-from include.rebuild.plan import REBUILD, Plan, kill_table, planned_stages, rebuild_plan
+from include.rebuild.plan import REBUILD, Plan, planned_stages, rebuild_plan
 from include.rebuild.request import (
     RebuildRequest,
     RebuiltTopic,
@@ -161,5 +161,8 @@ def test_a_run_that_was_planned_for_other_read_models_is_refused(declarations: P
 
 def test_the_documentation_says_what_is_added() -> None:
     page = CHECKOUT.joinpath("docs", "routes.md").read_text(encoding="utf-8")
-    own = kill_table(PLAN).splitlines()[2:4]
+    own = [
+        f"| `{stage.name}` | {stage.description} | {stage.leaves} | {stage.next_try} |"
+        for stage in PLAN.all_stages[:2]
+    ]
     assert [line for line in own if line not in page] == [], "docs/routes.md needs these lines"
