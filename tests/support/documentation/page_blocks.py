@@ -13,6 +13,8 @@ from include.settings import CHECKOUT
 
 # Where blocks are run -> the test that runs them.
 RUNS = {
+    "helm": "tests/integration/helm_chart/test_kubernetes_page.py",
+    "secured": "tests/integration/tls/test_security_page.py",
     "demo": "tests/integration/whole_stack/test_whole_demo_examples.py",
 }
 # Blocks in these languages do something; others are shown, such as a diagram.

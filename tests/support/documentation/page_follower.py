@@ -15,6 +15,8 @@ from tests.support.documentation.page_blocks import Block, Command
 # A lookup may precede the fold of the event that was just appended, or the return of a process that was just killed.
 RETRY_S = 60.0
 TIMEOUT_S = 600.0
+# `KEY=$(./foldlake keys create …)`: later commands of the page use it.
+VARIABLE = re.compile(r"^([A-Z]\w*)=\$\(", re.MULTILINE)
 PID = re.compile(r"<pid of ([\w-]+)>")
 # The ports of the default settings, which pages show -> the setting.
 DEFAULTS = Settings.of()
@@ -84,7 +86,7 @@ class PageFollower:
 
     def _problem(self, text: str, command: Command) -> str:
         done = subprocess.run(
-            ["bash", "-c", text.replace("curl ", "curl -sS ")],
+            ["bash", "-c", self._with_variables(text.replace("curl ", "curl -sS "))],
             cwd=self._folder,
             env=self._environment,
             capture_output=True,
@@ -100,6 +102,15 @@ class PageFollower:
         if not problem:
             self._values |= values(command.output, done.stdout)
         return problem
+
+    def _with_variables(self, text: str) -> str:
+        """Return a command that knows the variables of earlier ones, and saves its own."""
+        saved = self._folder / "variables.sh"
+        names = VARIABLE.findall(text)
+        known = f". {saved}\n" if saved.exists() else ""
+        return f"{known}{text}\n" + (
+            f"status=$?\ndeclare -p {' '.join(names)} >> {saved}\nexit $status\n" if names else ""
+        )
 
     def _pid(self, process: str) -> str:
         return str(next(row.pid for row in process_statuses(self._settings) if row.name == process))
