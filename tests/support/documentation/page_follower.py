@@ -86,7 +86,7 @@ class PageFollower:
 
     def _problem(self, text: str, command: Command) -> str:
         done = subprocess.run(
-            ["bash", "-c", self._with_variables(text.replace("curl ", "curl -sS "))],
+            ["bash", "-ec", self._with_variables(text.replace("curl ", "curl -sS "))],
             cwd=self._folder,
             env=self._environment,
             capture_output=True,
