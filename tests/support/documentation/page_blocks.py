@@ -15,10 +15,12 @@ from include.settings import CHECKOUT
 RUNS = {
     "declarations": "tests/integration/declarations/test_declaration_examples.py",
     "demo": "tests/integration/whole_stack/test_whole_demo_examples.py",
+    "helm": "tests/integration/helm_chart/test_kubernetes_page.py",
     "lake": "tests/integration/lake/test_lake_readers.py",
     "logs": "tests/integration/logs/test_written_examples.py",
     "orders": "tests/integration/orders/test_written_examples.py",
     "pos": "tests/integration/pos/test_branches.py",
+    "secured": "tests/integration/tls/test_security_page.py",
 }
 # Blocks in these languages do something; others are shown, such as a diagram.
 EXECUTABLE = frozenset({"sh", "console", "sql", "python"})

@@ -19,6 +19,8 @@ RETRY_S = 60.0
 TIMEOUT_S = 600.0
 # A stream does not end, so curl ends it, with this exit code.
 STREAM, STREAM_S, CURL_TIMED_OUT = "curl -N ", 15, 28
+# `KEY=$(./foldlake keys create …)`: later commands of the page use it.
+VARIABLE = re.compile(r"^([A-Z]\w*)=\$\(", re.MULTILINE)
 PID = re.compile(r"<pid of ([\w-]+)>")
 # The ports of the default settings, which pages show -> the setting.
 DEFAULTS = Settings.of()
@@ -97,7 +99,7 @@ class PageFollower:
         is_stream = text.startswith(STREAM)
         text = text.replace(STREAM, f"{STREAM}--max-time {STREAM_S} ").replace("curl ", "curl -sS ")
         done = subprocess.run(
-            ["bash", "-ec", text],
+            ["bash", "-ec", self._with_variables(text)],
             cwd=self._folder,
             env=self._environment,
             capture_output=True,
@@ -113,6 +115,15 @@ class PageFollower:
         if not problem:
             self._values |= values(command.output, done.stdout)
         return problem
+
+    def _with_variables(self, text: str) -> str:
+        """Return a command that knows the variables of earlier ones, and saves its own."""
+        saved = self._folder / "variables.sh"
+        names = VARIABLE.findall(text)
+        known = f". {saved}\n" if saved.exists() else ""
+        return f"{known}{text}\n" + (
+            f"status=$?\ndeclare -p {' '.join(names)} >> {saved}\nexit $status\n" if names else ""
+        )
 
     def _pid(self, process: str) -> str:
         return str(next(row.pid for row in process_statuses(self._settings) if row.name == process))
