@@ -9,7 +9,8 @@ from typing import Any
 VARYING = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # an id
     r"|\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)?"
-    r"|\b\d[\d.,:]*\b|\bnode-N\b"
+    r'|"\d+-[\d.]+-[0-9a-f]+"'  # an ETag
+    r"|\bv?\d[\d.,:]*\b|\bnode-N\b"
 )
 UNIT = re.compile(r"#(?: |-)*(?:ms|s|min|h|d|KB|MB|GB)\b")
 ROLE = re.compile(r"\b(?:owner|standby)\b")

@@ -13,7 +13,9 @@ from include.settings import CHECKOUT
 
 # Where blocks are run -> the test that runs them.
 RUNS = {
+    "analysts": "tests/unit/demo/test_analysts.py",
     "demo": "tests/integration/whole_stack/test_whole_demo_examples.py",
+    "stream": "tests/integration/stream/test_stream_alone.py",
 }
 # Blocks in these languages do something; others are shown, such as a diagram.
 EXECUTABLE = frozenset({"sh", "console", "sql", "python"})
