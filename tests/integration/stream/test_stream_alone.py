@@ -36,7 +36,8 @@ def launch(stream_stack: Settings, tmp_path: Path, topic: str = "alone") -> subp
     admin = AdminClient(stream_stack.kafka_connection.client_settings)
     ensure_topics(admin, [Topic("alone", 3)], 1)
     own = {"balance": topic, "trial": str(tmp_path / "state"), "./foldlake": "cli"}
-    words = [own.get(word, word) for word in shlex.split(as_on_page(COMMAND, stream_stack))]
+    one_line = as_on_page(COMMAND, stream_stack).replace("\\\n", "")
+    words = [own.get(word, word) for word in shlex.split(one_line)]
     command = [sys.executable, "-m", *words]
     environment = {**os.environ, **settings_environment(stream_stack)}
     with (tmp_path / "alone.log").open("ab") as log:
