@@ -13,6 +13,8 @@ VARYING = re.compile(
     r"|\bv?\d[\d.,:]*\b|\bnode-N\b"
 )
 UNIT = re.compile(r"#(?: |-)*(?:ms|s|min|h|d|KB|MB|GB)\b")
+# A number of 1 in one output can be another in the next.
+PLURAL = re.compile(r"(?<=# )(event|record|row)s?\b")
 ROLE = re.compile(r"\b(?:owner|standby)\b")
 HEADER = re.compile(r"[\w-]+: \S")
 # Short ones can occur by chance in a later command.
@@ -65,7 +67,8 @@ def _same_line(line: str, shape: str, other: str) -> bool:
 
 def _shape(line: str) -> str:
     """Return a line without what varies: columns are separated by one space."""
-    return " ".join(UNIT.sub("#", ROLE.sub("role", VARYING.sub("#", line))).lower().split())
+    text = UNIT.sub("#", ROLE.sub("role", VARYING.sub("#", line))).lower()
+    return " ".join(PLURAL.sub(r"\1", text).split())
 
 
 def _json(text: str) -> Any:  # noqa: ANN401 - JSON

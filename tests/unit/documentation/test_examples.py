@@ -79,6 +79,8 @@ def test_a_block_of_a_console_has_commands_with_their_outputs(found: list[Block]
         ),
         ("kafka  ready  20605  9092  317 MB  24 min  0", "kafka ready 5 19092 1.2 GB 8 s 0"),
         ("...\nlast", "first\nlast"),
+        ('in v1, etag: "1-3.39441.32-a126b2ca"', 'in v12, etag: "2-0.7.1-0bfc3f29"'),
+        ("2 records  read", "1 record read"),
     ],
 )
 def test_outputs_of_one_form_differ_in_values_only(expected: str, actual: str) -> None:
