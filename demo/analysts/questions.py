@@ -45,7 +45,7 @@ from events_balance where "customerId" = '1609' order by source_offset
         ("time", "balance"),
         steps,
         "balance-over-time",
-        "All events of a customer are in one partition, in the order of `source_offset`, so the running sum equals the fold.",
+        "All events of a customer are in one partition, so the running sum equals the fold.",
     ),
     Question(
         "When do they buy?",
@@ -65,7 +65,7 @@ select "customerId" as customer, sum(if(event_type = 'FundsAdded', amount, -amou
 from events_balance where occurred_month <= '2017-03' group by all order by balance desc, customer limit 5
 """,
         ("customer", "balance"),
-        about="Events cover any time. The table's own history is shorter, and has the times at which Foldlake ingested them.",
+        about="Events cover any time; the table's history is shorter.",
     ),
     Question(
         "Does each state equal its events?",
@@ -78,7 +78,7 @@ full join (
 ) as log using (key)
 """,
         ("customers", "different", "total"),
-        about="This is the table at the newest commit of version 1, whose fold is the sum.",
+        about="The query reads the newest commit of version 1, which sums the amounts.",
     ),
     Question(
         "What changed between versions?",

@@ -1,6 +1,7 @@
 """`./foldlake stream` runs a standalone stream driver, with any broker and without a registry, until SIGTERM."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,26 +15,30 @@ from confluent_kafka.admin import AdminClient
 from include.kafka.topics import Topic, ensure_topics
 from include.kafka.wire_format import header
 from include.read_models.balance.changelog_value import event_count_and_amount
-from include.read_models.balance.events import SCHEMAS
 from include.settings import CHECKOUT, Settings, settings_environment
+from tests.support.documentation.page_blocks import blocks_run
 from tests.support.stream_events import Ledger
 from tests.support.stream_process import EventSource, records_of
 from tests.support.waiting import wait_until
 
-SCHEMA_IDS = {"FundsAdded": 41, "FundsWithdrawn": 42}
+# Those on the page.
+SCHEMA_IDS = {"FundsAdded": 1, "FundsWithdrawn": 2}
+COMMAND, PROGRAM = (block.text for block in blocks_run("stream"))
+
+
+def as_on_page(text: str, stream_stack: Settings) -> str:
+    """Return an example of docs/how-to/stream-alone.md with the broker of the stack."""
+    return text.replace("127.0.0.1:9092", stream_stack.kafka.bootstrap_servers)
 
 
 def launch(stream_stack: Settings, tmp_path: Path, topic: str = "alone") -> subprocess.Popen[bytes]:
-    """Start a standalone driver on a topic, in a new process group."""
+    """Start a standalone driver on a topic as on the page, in a new process group."""
     admin = AdminClient(stream_stack.kafka_connection.client_settings)
     ensure_topics(admin, [Topic("alone", 3)], 1)
-    schemas = [f"--schema={number}={SCHEMAS / name}.avsc" for name, number in SCHEMA_IDS.items()]
-    command = [
-        *(sys.executable, "-m", "cli", "stream"),
-        f"--bootstrap={stream_stack.kafka.bootstrap_servers}",
-        *(f"--source-topic={topic}", "--changelog-topic=alone.out", f"--state-dir={tmp_path / 'state'}"),
-        *schemas,
-    ]
+    own = {"balance": topic, "trial": str(tmp_path / "state"), "./foldlake": "cli"}
+    one_line = as_on_page(COMMAND, stream_stack).replace("\\\n", "")
+    words = [own.get(word, word) for word in shlex.split(one_line)]
+    command = [sys.executable, "-m", *words]
     environment = {**os.environ, **settings_environment(stream_stack)}
     with (tmp_path / "alone.log").open("ab") as log:
         return subprocess.Popen(
@@ -59,18 +64,27 @@ def test_alone_folds_without_registry_and_stops_on_sigterm(
     for event in ledger.random_events(3_000):
         payload = source.serializer.serialize(event)[5:]
         source.append_raw(event.customerId.encode(), header(SCHEMA_IDS[type(event).__name__]) + payload)
-    source.append_raw(b"customer-1", header(43) + b"no such schema")
+    source.append_raw(b"customer-1", header(3) + b"no such schema")
     source.flush()
 
-    wait_until(lambda: ledger.is_folded(stream_stack, "alone.out"), "all events are folded")
-    ledger.assert_exact(stream_stack, "alone.out")
+    wait_until(lambda: ledger.is_folded(stream_stack, "trial.changelog"), "all events are folded")
+    ledger.assert_exact(stream_stack, "trial.changelog")
     wait_until(
         lambda: len(records_of(stream_stack, "alone.dead-letter")) == 1, "the unknown id is a dead letter"
     )
     newest = {
-        m.key(): event_count_and_amount(m.value() or b"") for m in records_of(stream_stack, "alone.out")
+        m.key(): event_count_and_amount(m.value() or b"") for m in records_of(stream_stack, "trial.changelog")
     }
     assert newest[b"customer-1"] == (ledger.counts["customer-1"], ledger.amounts["customer-1"])
+
+    printed = subprocess.run(
+        [sys.executable, "-c", as_on_page(PROGRAM, stream_stack)],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert printed.stdout.startswith("b'customer-"), printed.stderr
 
     alone.send_signal(signal.SIGTERM)
     assert alone.wait(30) == 0

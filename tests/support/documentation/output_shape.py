@@ -9,9 +9,12 @@ from typing import Any
 VARYING = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # an id
     r"|\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)?"
-    r"|\b\d[\d.,:]*\b|\bnode-N\b"
+    r'|"\d+-[\d.]+-[0-9a-f]+"'  # an ETag
+    r"|\bv?\d[\d.,:]*\b|\bnode-N\b"
 )
 UNIT = re.compile(r"#(?: |-)*(?:ms|s|min|h|d|KB|MB|GB)\b")
+# A number of 1 in one output can be another in the next.
+PLURAL = re.compile(r"(?<=# )(event|record|row)s?\b")
 ROLE = re.compile(r"\b(?:owner|standby)\b")
 # A field of an event of a stream that is a JSON document.
 DATA = "data: "
@@ -69,7 +72,8 @@ def _same_line(line: str, shape: str, other: str) -> bool:
 
 def _shape(line: str) -> str:
     """Return a line without what varies: columns are separated by one space."""
-    return " ".join(UNIT.sub("#", ROLE.sub("role", VARYING.sub("#", line))).lower().split())
+    text = UNIT.sub("#", ROLE.sub("role", VARYING.sub("#", line))).lower()
+    return " ".join(PLURAL.sub(r"\1", text).split())
 
 
 def _json(text: str) -> Any:  # noqa: ANN401 - JSON

@@ -13,6 +13,7 @@ from include.settings import CHECKOUT
 
 # Where blocks are run -> the test that runs them.
 RUNS = {
+    "analysts": "tests/unit/demo/test_analysts.py",
     "declarations": "tests/integration/declarations/test_declaration_examples.py",
     "demo": "tests/integration/whole_stack/test_whole_demo_examples.py",
     "helm": "tests/integration/helm_chart/test_kubernetes_page.py",
@@ -21,6 +22,7 @@ RUNS = {
     "orders": "tests/integration/orders/test_written_examples.py",
     "pos": "tests/integration/pos/test_branches.py",
     "secured": "tests/integration/tls/test_security_page.py",
+    "stream": "tests/integration/stream/test_stream_alone.py",
 }
 # Blocks in these languages do something; others are shown, such as a diagram.
 EXECUTABLE = frozenset({"sh", "console", "sql", "python"})

@@ -24,6 +24,8 @@ VARIABLE = re.compile(r"^([A-Z]\w*)=\$\(", re.MULTILINE)
 PID = re.compile(r"<pid of ([\w-]+)>")
 # The ports of the default settings, which pages show -> the setting.
 DEFAULTS = Settings.of()
+# The home in outputs of pages.
+SHOWN_HOME = "/srv/foldlake/.foldlake"
 
 
 class PageError(AssertionError):
@@ -111,9 +113,10 @@ class PageFollower:
             return f"exit code {done.returncode}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
         if command.output is None:
             return ""
-        problem = difference(command.output, done.stdout)
+        output = done.stdout.replace(str(self._settings.home), SHOWN_HOME)
+        problem = difference(command.output, output)
         if not problem:
-            self._values |= values(command.output, done.stdout)
+            self._values |= values(command.output, output)
         return problem
 
     def _with_variables(self, text: str) -> str:

@@ -1,7 +1,9 @@
 """docs/analysts.md has the answers that its queries give on the data set, and a plot of each that has one."""
 
 import json
+import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import duckdb
 import pytest
@@ -13,6 +15,7 @@ from demo.baskets.dataset import data_file
 from demo.examples_page import with_answers
 from include.lake.sql_tables import connect
 from include.lake.tags import CommitTag
+from tests.support.documentation.page_blocks import Block, blocks_run
 
 # As the events of the demo: one for each basket whose total is not 0.
 EVENTS = """
@@ -27,6 +30,8 @@ from read_parquet($transactions) group by basket_id, household_id, transaction_t
 STATES = """
 select "customerId" as key, sum(amount {bonus})::decimal(38, 2) as amount, count(*) as event_count from events group by all
 """
+# Before the time whose state the page queries.
+COMMITTED_AT = datetime(2026, 11, 1, tzinfo=UTC)
 BONUS = "+ if(amount >= 100, round(amount * 0.01, 2), 0)"
 
 
@@ -47,6 +52,11 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.Duck
             mode="overwrite",
             commit_properties=CommitProperties(custom_metadata={"userMetadata": tag}),
         )
+    for commit in (root / "balance" / "_delta_log").glob("*.json"):
+        at = f'"timestamp":{COMMITTED_AT.timestamp() * 1000:.0f}'
+        commit.write_text(
+            re.sub(r'"timestamp":\d+', at, commit.read_text(encoding="utf-8")), encoding="utf-8"
+        )
     checks = """
         select 'check-' || n as run_id, 'balance' as read_model, 1 as version, 'full' as mode, 'no key is missing' as expectation, 'lake' as store, true as passed,
                10::bigint as checked, 0::bigint as failed, n::double as duration_s, now() + to_hours(n::integer) as checked_at
@@ -63,6 +73,11 @@ def test_the_page_has_the_answers_to_its_questions(connection: duckdb.DuckDBPyCo
     assert page == with_answers(page, answers(connection, QUESTIONS), "questions"), (
         "run `python -m demo.analysts.page` after the demo"
     )
+
+
+@pytest.mark.parametrize("block", blocks_run("analysts"), ids=lambda block: block.place)
+def test_a_query_of_the_page_has_rows(connection: duckdb.DuckDBPyConnection, block: Block) -> None:
+    assert connection.execute(block.text).fetchall()
 
 
 def test_each_plot_is_drawn_from_these_answers(connection: duckdb.DuckDBPyConnection) -> None:

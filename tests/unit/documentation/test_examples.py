@@ -1,5 +1,6 @@
 """Blocks of code are found in pages, and outputs are compared by their form."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tests.support.documentation.page_blocks import (
     pages,
 )
 
+EXCERPT = re.compile(r"<!-- example: not run: an excerpt of (\S+) -->\n```\w+\n(.*?)```", re.DOTALL)
 PAGE = """# Page
 
 ```sh
@@ -81,6 +83,8 @@ def test_a_block_of_a_console_has_commands_with_their_outputs(found: list[Block]
             'event: changed\ndata: {"key":"a",\n"state":{"amount":5.00}}',
             'id: 1\nevent: changed\ndata: {"state":{"amount":6.00},"key":"b"}',
         ),
+        ('in v1, etag: "1-3.39441.32-a126b2ca"', 'in v12, etag: "2-0.7.1-0bfc3f29"'),
+        ("2 records  read", "1 record read"),
     ],
 )
 def test_outputs_of_one_form_differ_in_values_only(expected: str, actual: str) -> None:
@@ -120,6 +124,16 @@ def test_every_example_of_a_page_is_run_by_a_test() -> None:
     ]
 
     assert without_test == []
+
+
+def test_an_excerpt_is_in_the_file_that_its_page_names() -> None:
+    excerpts = [
+        found for page in pages() for found in EXCERPT.findall((CHECKOUT / page).read_text(encoding="utf-8"))
+    ]
+
+    assert excerpts
+    for file, text in excerpts:
+        assert "".join(text.split()) in "".join((CHECKOUT / file).read_text(encoding="utf-8").split()), file
 
 
 @pytest.mark.parametrize("run", RUNS)
