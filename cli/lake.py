@@ -153,7 +153,7 @@ def _size(table: "TableStatus[LakeTagT]") -> list[str]:
         f"  table           {table.path}",
         f"  rows            {rows}",
         f"  files           {table.files:,}, {table.bytes / MEGABYTE:,.1f} MB",
-        f"  brought up      {age}, Delta version {table.delta_version}",
+        f"  updated         {age}, Delta version {table.delta_version}",
     ]
 
 

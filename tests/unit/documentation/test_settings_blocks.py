@@ -49,9 +49,11 @@ def test_foldlake_accepts_the_values(block: Block, tmp_path: Path, monkeypatch: 
     for name in [name for name in os.environ if name.startswith(PREFIX)]:
         monkeypatch.delenv(name)
     certificate, key = Authority(tmp_path).issue("localhost")
+    headers = tmp_path / "headers"
+    headers.write_text("Authorization=Bearer secret")
     for name, value in values_of(block).items():
-        # A file of the reader's machine: a certificate, a key or a secret.
-        file = key if name.endswith("KEY_FILE") else certificate
+        # A file of the reader's machine: headers, a key or a certificate.
+        file = headers if "HEADERS" in name else key if name.endswith("KEY_FILE") else certificate
         monkeypatch.setenv(name, str(file) if value.startswith("/") and name.endswith("_FILE") else value)
 
     settings = Settings.of(home=tmp_path)
