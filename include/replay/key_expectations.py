@@ -13,16 +13,16 @@ from include.replay.rules import AtLeastColumn, AtMost, Equal, Expectation, NotN
 
 # Of each key.
 COMPLETE = "complete up to the cut"
-ONCE = "each key stands once"
-NO_ENDED_KEY = "no key of an item that has ended"
+ONCE = "each key is stored once"
+NO_ENDED_KEY = "no ended item is stored"
 NO_EXTRA_KEY = "no key without events"
 NO_MISSING_KEY = "no key is missing"
 # Of whole stores.
 FRESH = "fresh"
 KEY_COUNT = "as many keys as the log"
 WHOLE_PARTITIONS = "no partition is truncated"
-RIGHT_STORE = "the store is of this version, and answers"
-WHOLE_LOG = "the log is whole"
+RIGHT_STORE = "the store has this version and responds"
+WHOLE_LOG = "the log is complete"
 # A partition that lacks this share of its keys, and more than one key, counts as truncated.
 TRUNCATED_SHARE = 0.1
 FLOATING = frozenset({"FLOAT", "DOUBLE"})
@@ -64,7 +64,7 @@ def key_expectations(fields: Mapping[str, str], comparable: Callable[[str, str],
 
 def folds_to(field: str) -> str:
     """Return the name of a field's expectation."""
-    return f"{field} is what the events fold to"
+    return f"{field} equals the replayed value"
 
 
 def _replayed(number: int, typed: tuple[str, str], comparable: Callable[[str, str], str]) -> Expectation:

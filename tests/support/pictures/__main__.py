@@ -121,6 +121,8 @@ def change_rule(clone: Clone, output: Path) -> None:
         _photograph(browser, output / "rebuild-run.png")
         printed = clone.foldlake(*ROLLBACK).splitlines()
         restored = clone.balance(CUSTOMER)
+        browser.get(clone.node_url())
+        _photograph(browser, output / "status-page.png")
         clone.add_fold(3, WRONG_FOLD)
         wrong = _rebuild(clone, {"approve": False, "max_changed_percent": 1.0})
         airflow.open_approval(wrong)
@@ -132,8 +134,6 @@ def change_rule(clone: Clone, output: Path) -> None:
         narrow.get(f"{clone.node_url()}/reports/quality/")
         narrow.find_element(By.CSS_SELECTOR, "td a").click()
         _photograph(narrow, output / "quality-report.png")
-        browser.get(clone.node_url())
-        _photograph(browser, output / "status-page.png")
     asked = f"$ curl '{LOOKUP}?customerId={CUSTOMER}'"
     scenes = [
         Scene(

@@ -25,7 +25,7 @@ def test_webhook_receives_the_failed_expectations(webhook: Webhook) -> None:
     assert (body["read_model"], body["version"]) == ("balance", 3)
     assert body["text"].startswith("quality check FAILED: balance v3")
     assert body["expectations"] == [
-        {"store": "lake", "expectation": "amount is what the events fold to", "failed": 1}
+        {"store": "lake", "expectation": "amount equals the replayed value", "failed": 1}
     ]
     assert {"place": "lake", "key": "gone"} in body["keys"]
 

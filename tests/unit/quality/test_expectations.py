@@ -18,5 +18,5 @@ def test_every_expectation_of_the_docs_is_evaluated() -> None:
     }
 
     assert len(documented) == 11
-    assert documented - stated == {"<field> is what the events fold to"}
+    assert documented - stated == {"<field> equals the replayed value"}
     assert folds_to("<field>") in documented

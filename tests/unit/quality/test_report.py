@@ -31,7 +31,7 @@ FAILED = replace(
     expectations=(
         ExpectationResult(
             StoreName.LAKE,
-            "amount is what the events fold to",
+            "amount equals the replayed value",
             100_000,
             1,
             sample=({"place": "lake", "key": "7"},),
@@ -42,7 +42,7 @@ FAILED = replace(
             StoreName.LAKE,
             "lake",
             "<script>alert(7)</script>",
-            ("amount is what the events fold to",),
+            ("amount equals the replayed value",),
             {"amount": "15.01", "event_count": "5"},
             {"amount": "15.00", "event_count": "5"},
         ),

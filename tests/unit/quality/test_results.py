@@ -58,7 +58,7 @@ def test_a_row_has_the_result_of_an_expectation(tmp_path: Path) -> None:
         "version": 3,
         "store": "lake",
         "mode": "full",
-        "expectation": "amount is what the events fold to",
+        "expectation": "amount equals the replayed value",
         "passed": False,
         "checked": 100_000,
         "failed": 1,

@@ -37,7 +37,7 @@ from include.settings import CHECKOUT, CheckEngine, Settings, settings_environme
 from tests.unit.quality.test_report import FAILED, PASSED, REQUEST
 
 AUTO, DUCKDB, SPARK = CheckEngine.AUTO, CheckEngine.DUCKDB, CheckEngine.SPARK
-FOUND = "2 failing keys, the first '<script>alert(7)</script>' in lake (amount is what the events fold to)"
+FOUND = "2 failing keys, the first '<script>alert(7)</script>' in lake (amount equals the replayed value)"
 Compare = Callable[[Settings, CheckRequest], CheckResult]
 
 
