@@ -84,7 +84,7 @@ def draw(
     connection: duckdb.DuckDBPyConnection, questions: Iterable[Question], folder: Path = PICTURES
 ) -> None:
     """Write the plots of these questions into a folder: each specification and its picture. Needs the package vl-convert-python."""
-    import vl_convert  # type: ignore[import-not-found]  # noqa: PLC0415 - optional: only who writes the pages needs it
+    import vl_convert  # noqa: PLC0415 - optional: only who writes the pages needs it
 
     folder.mkdir(parents=True, exist_ok=True)
     for name, spec in specifications(connection, questions).items():
