@@ -35,7 +35,7 @@ STATUS = re.compile(r"Error code is: (?P<status>-?\d+)")
 # Lines of a Java stack trace.
 FRAMES = ("at ", "... ")
 # A shell reports a process that a signal has ended as this and the signal's number.
-SHELL_SIGNALS = 128
+ENDED_BY_SIGNAL = 128
 MAX_CHARACTERS = 300
 
 
@@ -159,31 +159,28 @@ def error_line(text: str) -> str:
     text: Airflow's error message: a line with the exit status, then the end of the output.
     """
     head, *output = [line.strip() for line in text.splitlines() if line.strip()] or [""]
-    found = [match["error"] for line in output if (match := LOGGED.match(line) or RAISED.match(line))]
     match = STATUS.search(head)
-    ending = _signal_number(int(match["status"])) if match else None
-    # A killed driver has not logged why: its last lines are about something else.
-    has_cause = found and ending != signal.SIGKILL
-    return " ".join((found[-1] if has_cause else _without_error(head, output, ending)).split())[
-        :MAX_CHARACTERS
-    ]
-
-
-def _without_error(head: str, output: list[str], ending: int | None) -> str:
-    match = STATUS.search(head)
-    if match is None:
-        return head
-    if ending is not None:
-        return f"killed by {_signal_name(ending)}"
+    status = int(match["status"]) if match else 0
+    ending = _signal_number(status)
+    found = [raised["error"] for line in output if (raised := LOGGED.match(line) or RAISED.match(line))]
     lines = [line for line in output if not line.startswith(FRAMES)]
-    return lines[-1] if lines else f"ended with exit status {match['status']} and without output"
+    if found and ending != signal.SIGKILL:
+        error = found[-1]
+    elif match is None:
+        error = head
+    elif ending is not None:
+        # A killed driver has not logged why: its last lines are about something else.
+        error = f"killed by {_signal_name(ending)}"
+    else:
+        error = lines[-1] if lines else f"ended with exit status {status} and without output"
+    return " ".join(error.split())[:MAX_CHARACTERS]
 
 
 def _signal_number(status: int) -> int | None:
     """Return the signal that ended a process: a negative status of Python, or 128 and the number as a shell reports it."""
     if status < 0:
         return -status
-    return status - SHELL_SIGNALS if status > SHELL_SIGNALS else None
+    return status - ENDED_BY_SIGNAL if status > ENDED_BY_SIGNAL else None
 
 
 def _signal_name(number: int) -> str:

@@ -6,5 +6,6 @@ printf '%s\n%s\n' "$PYSPARK_GATEWAY_PORT" "$PYSPARK_GATEWAY_SECRET" > "$EARLY_PY
 mv "$EARLY_PYTHON/gateway.new" "$EARLY_PYTHON/gateway" || exit 1
 # Returns when the Python process has ended.
 flock "$EARLY_PYTHON/alive" true
-read -r status < "$EARLY_PYTHON/status" || status=1
+# A process that leaves no status was killed: 128 and SIGKILL's number, as a shell reports it.
+{ read -r status < "$EARLY_PYTHON/status"; } 2> /dev/null || status=137
 exit "$status"

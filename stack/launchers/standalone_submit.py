@@ -18,6 +18,7 @@ from include.process import die_with_parent
 from include.scratch import scratch_dir
 from include.settings import CHECKOUT
 from include.spark.stream_config import stream_config, stream_master
+from include.stream.launch_failures import ENDED_BY_SIGNAL
 from include.stream.standalone import parser, standalone_settings
 from stack.launchers import stream_driver
 from stack.launchers.early_python import start_python
@@ -26,8 +27,6 @@ from stack.tools import Tools
 
 APPLICATION = CHECKOUT / "spark_jobs" / "standalone_stream.py"
 STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
-# What a shell reports for a process that a signal has ended.
-ENDED_BY_SIGNAL = 128
 
 
 def run(arguments: Sequence[str]) -> int:

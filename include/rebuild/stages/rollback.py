@@ -43,8 +43,8 @@ CHOOSE_VERSION = PlanStage(
     "choose_version",
     Action(_choose_version, checks_request=True),
     description="checks the form and chooses the version: the requested one, or the previously live one",
-    on_failure="a server does not respond. A request for a version that does not exist, or that another promotion has overtaken, skips all "
-    "tasks, and the run's note has the reason",
+    on_failure="a server does not respond. If there is no such version, or another promotion came first, the run skips all tasks, and its "
+    "note has the reason",
     next_try="chooses again, as of the time of the request",
     timeout=timedelta(minutes=5),
 )

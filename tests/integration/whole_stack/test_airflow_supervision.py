@@ -11,6 +11,7 @@ from include.airflow.client import AirflowUnavailableError, airflow_api
 from include.airflow.names import RETIREMENT_DAG, STREAM_DAG
 from include.kafka.topics import partition_count
 from include.settings import Settings
+from include.stream import launch_failures
 from stack.components import stream
 from stack.components.stream import STREAM_SUPERVISOR
 from stack.launchers import stream_driver
@@ -112,6 +113,10 @@ def test_after_a_kill_one_driver_runs_again_and_balances_are_exact(
         lambda: stream_driver.running(full_stack.home) not in (None, old), f"{victim}: restarted", TIMEOUT_S
     )
     assert has_ended(old_python)
+    if victim != "supervisor":
+        series = launch_failures.read(full_stack.home)
+        assert series is not None
+        assert series.last_error == "killed by SIGKILL"
     wait_until(lambda: ledger.is_folded(full_stack), f"{victim}: all events are folded", TIMEOUT_S)
     ledger.assert_exact(full_stack)
     wait_until(

@@ -124,9 +124,7 @@ class PageFollower:
         saved = self._folder / "variables.sh"
         names = VARIABLE.findall(text)
         known = f". {saved}\n" if saved.exists() else ""
-        return f"{known}{text}\n" + (
-            f"status=$?\ndeclare -p {' '.join(names)} >> {saved}\nexit $status\n" if names else ""
-        )
+        return f"{known}{text}\n" + (f"declare -p {' '.join(names)} >> {saved}\n" if names else "")
 
     def _pid(self, process: str) -> str:
         return str(next(row.pid for row in process_statuses(self._settings) if row.name == process))

@@ -140,3 +140,14 @@ def test_an_excerpt_is_in_the_file_that_its_page_names() -> None:
 def test_a_test_runs_the_examples_that_name_it(run: str) -> None:
     assert blocks_run(run)
     assert f'blocks_run("{run}")' in (CHECKOUT / RUNS[run]).read_text(encoding="utf-8")
+
+
+def test_a_test_that_does_the_same_as_an_example_exists() -> None:
+    marks = "".join(
+        re.findall(r"<!-- example: .+? -->", "".join((CHECKOUT / one).read_text() for one in pages()))
+    )
+    named = set(re.findall(r"[\w/]*test_\w+\.py", marks))
+    existing = {str(path.relative_to(CHECKOUT)) for path in (CHECKOUT / "tests").rglob("test_*.py")}
+
+    assert named
+    assert {name for name in named if not any(path.endswith(name) for path in existing)} == set()

@@ -77,7 +77,7 @@ def test_application_gets_its_arguments_and_the_gateway(launch: Launch) -> None:
         ("sys.exit(4)", 4),
         ("sys.exit('words')", 1),
         ("raise ValueError", 1),
-        ("os.kill(os.getpid(), signal.SIGKILL)", 1),
+        ("os.kill(os.getpid(), signal.SIGKILL)", 137),
     ],
 )
 def test_exit_status_of_the_application_is_that_of_spark(launch: Launch, main: str, status: int) -> None:
